@@ -11,6 +11,7 @@
 pub mod agent;
 pub mod answer;
 pub mod code;
+pub mod replication;
 pub mod request;
 
 use std::fmt;

@@ -18,6 +18,7 @@ use rrd_file::name::RrdName;
 use crate::capture::Capture;
 pub use crate::error::StoreError;
 use crate::memory;
+use crate::replication::Replica;
 pub use crate::streams::StreamPosition;
 use crate::verify::Watch;
 use crate::version::version;
@@ -485,6 +486,10 @@ pub trait Engine: Send + Sync {
     /// When the layout cannot do it, or the disk fails.
     fn capture(&self) -> Result<Capture, StoreError> {
         Err(StoreError::Unsupported(NO_CAPTURE))
+    }
+    /// The store as one whose log others follow, or that follows another; `None` in a layout that has no log.
+    fn replica(&self) -> Option<&dyn Replica> {
+        None
     }
     /// Completes everything accepted and closes the store. Idempotent.
     ///

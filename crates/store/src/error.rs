@@ -83,6 +83,12 @@ pub enum StoreError {
     },
     /// A placeholder could not be written.
     Placeholder(Arc<PlaceholderError>),
+    /// The store takes no changes, because another one has its RRDs, too; says what to do.
+    NotPrimary(&'static str),
+    /// No follower has what was asked for in time, while this store has it; says what that means.
+    NotReplicated(&'static str),
+    /// What a primary sent cannot be applied; says why.
+    Replica(String),
     /// This layout does not support the request.
     Unsupported(&'static str),
     /// The store is stopping.
@@ -124,6 +130,7 @@ impl fmt::Display for StoreError {
             | StoreError::TooLarge(text)
             | StoreError::Backlog(text)
             | StoreError::Poisoned(text)
+            | StoreError::Replica(text)
             | StoreError::Lost(text) => f.write_str(text),
             StoreError::Short(shortage) => shortage.fmt(f),
             StoreError::Segment(error) => error.fmt(f),
@@ -131,7 +138,9 @@ impl fmt::Display for StoreError {
             StoreError::Io { what, error } if what.is_empty() => f.write_str(&system_text(error)),
             StoreError::Io { what, error } => write!(f, "{what}: {}", system_text(error)),
             StoreError::Placeholder(error) => error.fmt(f),
-            StoreError::Unsupported(what) => f.write_str(what),
+            StoreError::Unsupported(what)
+            | StoreError::NotPrimary(what)
+            | StoreError::NotReplicated(what) => f.write_str(what),
             StoreError::Stopping => f.write_str("the daemon is stopping"),
         }
     }

@@ -73,6 +73,16 @@ pub fn identity_new(root: &Path) -> PathBuf {
     root.join("STORE.new")
 }
 
+/// What the store was to others that have its RRDs.
+pub fn history(root: &Path) -> PathBuf {
+    root.join("HISTORY")
+}
+
+/// The history while it is being written.
+pub fn history_new(root: &Path) -> PathBuf {
+    root.join("HISTORY.new")
+}
+
 /// A file of the log, named by the position of its first byte.
 pub fn log(dir: &Path, start: Position) -> PathBuf {
     dir.join(format!("log-{:08x}-{:016x}", start.generation, start.offset))

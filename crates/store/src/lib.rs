@@ -30,6 +30,7 @@ pub mod memory;
 mod open_rows;
 pub mod position;
 pub mod repair;
+pub mod replication;
 mod segment;
 mod segments;
 mod shard;

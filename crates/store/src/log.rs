@@ -11,6 +11,7 @@ pub mod catalogue;
 pub mod envelope;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod last;
 pub mod parts;
 pub mod range;
 pub mod replay;

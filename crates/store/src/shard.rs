@@ -33,6 +33,7 @@ pub mod pins;
 pub mod read;
 pub mod recover;
 pub mod recovery;
+pub mod replica_wait;
 pub mod state;
 pub mod syncer;
 pub mod view;
@@ -55,11 +56,13 @@ use crate::lock::lock;
 use crate::memory::Memory;
 use crate::name::RrdName;
 use crate::placeholder::{PlaceholderError, Placeholders, RrdNumber};
+use crate::replication::{Role, Tenure};
 use crate::shard::compactor::CompactorHandle;
 use crate::shard::files::Files;
 use crate::shard::lost::LostRrds;
 use crate::shard::mailbox::Mailbox;
 use crate::shard::message::{Command, Priority};
+use crate::shard::replica_wait::ReplicaWait;
 use crate::shard::syncer::SyncHandle;
 use crate::shard::waiting::Waiting;
 use crate::shard::worker::WorkerSlot;
@@ -72,6 +75,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct ShardOptions {
     /// Answer a command only after an fsync.
     pub sync_always: bool,
+    /// Answer a command only when a follower has it, too; one that none has for so long is refused.
+    pub replica_patience: Option<Duration>,
     /// Without `sync_always`: how soon an answered command becomes durable.
     pub sync_interval: Duration,
     /// Open rows are flushed once they take this many bytes, or 256 bytes per RRD if that is more.
@@ -82,12 +87,15 @@ pub struct ShardOptions {
     pub merge_count: usize,
     /// What the RRDs of all shards take in memory.
     pub memory: Memory,
+    /// Whether the store takes changes, and from whom.
+    pub tenure: Tenure,
 }
 
 impl Default for ShardOptions {
     fn default() -> Self {
         ShardOptions {
             sync_always: false,
+            replica_patience: None,
             sync_interval: Duration::from_secs(1),
             // 64 MiB: 140 rows of W1 per RRD at 20,500 RRDs; runs of that length compress within 5 % of the
             // longest (`docs/format/segment.md`).
@@ -96,6 +104,7 @@ impl Default for ShardOptions {
             log_bytes_max: 128 << 20,
             merge_count: 8,
             memory: Memory::default(),
+            tenure: Tenure::default(),
         }
     }
 }
@@ -155,6 +164,8 @@ pub struct Shared {
     pub log_waits: Waiting,
     /// What a damaged checkpoint has cost.
     pub lost: LostRrds,
+    /// Answers that wait for a follower.
+    pub replica_wait: ReplicaWait,
     placeholders: Option<Arc<Placeholders>>,
     /// The shard's number.
     index: u32,
@@ -171,6 +182,11 @@ impl Shared {
     /// Why commands are refused, if they are.
     pub fn failure(&self) -> Option<String> {
         self.failure.get().cloned()
+    }
+
+    /// Whether answers wait until a follower has what they are about.
+    pub fn waits_for_replica(&self) -> bool {
+        self.options.replica_patience.is_some() && self.options.tenure.role() == Role::Primary
     }
 
     /// True while commands are refused.

@@ -10,6 +10,7 @@ mod lost;
 mod modified;
 mod names;
 mod reconcile;
+mod replication;
 mod shards;
 mod trash;
 mod upkeep;
@@ -18,7 +19,7 @@ mod watch;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rrd::content::Rrd;
@@ -42,6 +43,7 @@ use crate::memory::{self, Memory};
 use crate::name::RrdName;
 use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
+use crate::replication::{History, Replica, Role, Tenure};
 pub use crate::shard::ShardOptions;
 use crate::shard::files::Files;
 use crate::shard::message::Command;
@@ -83,6 +85,8 @@ pub struct Options {
     pub trash: Duration,
     /// The share of all RRDs, 0 to 1, that may be removed with their placeholders at a stroke; with more, none is.
     pub max_removed: f64,
+    /// It is to follow another store: it takes no changes, even if it was the primary before.
+    pub follow: bool,
     /// The clock; the system's unless a test sets another.
     pub clock: Clock,
 }
@@ -107,6 +111,7 @@ impl Default for Options {
             adopt_unused: None,
             trash: TRASH_DEFAULT,
             max_removed: 0.1,
+            follow: false,
             clock: Arc::new(system_clock),
         }
     }
@@ -120,6 +125,17 @@ fn system_clock() -> Timestamp {
 /// A striped store.
 pub struct Stripes {
     core: Arc<Core>,
+    /// Not of a follower.
+    naming: OnceLock<Naming>,
+    /// What that is made of.
+    disk: Arc<dyn Disk>,
+    options: Options,
+    placeholders: Option<Arc<Placeholders>>,
+    history: Mutex<History>,
+}
+
+/// What the names of a store mean: placeholders and `.rrd` files in the tree, and who looks after them.
+struct Naming {
     adopter: Option<Arc<Adopter>>,
     unused: Option<Unused>,
     reconciler: Option<Arc<Reconciler>>,
@@ -198,6 +214,8 @@ impl Stripes {
             None => None,
         };
         let memory = Memory::new(options.shard.memory.limits());
+        let history = History::load(&*disk)?;
+        let options = &options.of_role(&history);
         let shards = open_shards(&disk, identity, options, &memory, placeholders.as_ref())?;
         let any_lost = shards.iter().any(|shard| shard.shared.lost.place().is_some());
         let core = Arc::new(Core {
@@ -215,16 +233,56 @@ impl Stripes {
             _lock: lock,
             _claim: claim,
         });
-        Self::over(core, disk, options, placeholders)
+        let (naming, history) = (OnceLock::new(), Mutex::new(history));
+        let store = Stripes { core, naming, disk, options: options.clone(), placeholders, history };
+        if store.options.shard.tenure.role() == Role::Primary {
+            store.begin_naming()?;
+        }
+        Ok(store)
     }
 
-    /// A store over shards that are open: what its names mean.
-    fn over(
-        core: Arc<Core>,
-        disk: Arc<dyn Disk>,
+    /// Begins to follow what its names mean.
+    fn begin_naming(&self) -> Result<(), OpenError> {
+        let naming = Naming::start(&self.core, &self.disk, &self.options, self.placeholders.as_ref())?;
+        // A store becomes the primary once: what was started a second time ends here.
+        let _ = self.naming.set(naming);
+        Ok(())
+    }
+
+    fn adopter(&self) -> Option<&Arc<Adopter>> {
+        self.naming.get()?.adopter.as_ref()
+    }
+
+    fn unused(&self) -> Option<&Unused> {
+        self.naming.get()?.unused.as_ref()
+    }
+
+    fn reconciler(&self) -> Option<&Arc<Reconciler>> {
+        self.naming.get()?.reconciler.as_ref()
+    }
+}
+
+impl Options {
+    /// The options of a store with this history.
+    fn of_role(&self, history: &History) -> Options {
+        let tenure = Tenure::of(history);
+        if self.follow {
+            tenure.set_role(Role::Follower);
+        }
+        let shard = ShardOptions { tenure, ..self.shard.clone() };
+        Options { shard, ..self.clone() }
+    }
+}
+
+impl Naming {
+    /// That of a store whose shards are open.
+    fn start(
+        core: &Arc<Core>,
+        disk: &Arc<dyn Disk>,
         options: &Options,
-        placeholders: Option<Arc<Placeholders>>,
-    ) -> Result<Stripes, OpenError> {
+        placeholders: Option<&Arc<Placeholders>>,
+    ) -> Result<Naming, OpenError> {
+        let (core, disk, placeholders) = (Arc::clone(core), Arc::clone(disk), placeholders.cloned());
         let arrivals = core.learn_names().map_err(|error| OpenError::new(error.to_string()))?;
         if let Some(placeholders) = placeholders.as_ref().filter(|_| core.any_lost) {
             core.list_lost(&*disk, placeholders);
@@ -267,10 +325,22 @@ impl Stripes {
             }
             _ => None,
         };
-        let upkeep = Upkeep::start(Arc::clone(&core), reconciler.clone(), originals)?;
-        Ok(Stripes { core, adopter, unused, reconciler, upkeep })
+        let upkeep = Upkeep::start(core, reconciler.clone(), originals)?;
+        Ok(Naming { adopter, unused, reconciler, upkeep })
     }
 
+    fn stop(&self) {
+        self.upkeep.stop();
+        if let Some(unused) = &self.unused {
+            unused.stop();
+        }
+        if let Some(adopter) = &self.adopter {
+            adopter.stop();
+        }
+    }
+}
+
+impl Stripes {
     /// The identity that its placeholders carry.
     pub fn identity(&self) -> StoreIdentity {
         self.core.identity
@@ -287,14 +357,14 @@ impl Stripes {
     /// Has the store follow what was done to placeholders, as far as it concerns these names.
     #[inline]
     fn catch_up<'n>(&self, names: impl Iterator<Item = &'n [u8]> + Clone) {
-        if let Some(reconciler) = &self.reconciler {
+        if let Some(reconciler) = self.reconciler() {
             reconciler.catch_up(names);
         }
     }
 
     /// The same for all names.
     fn catch_up_with_all(&self) {
-        if let Some(reconciler) = &self.reconciler {
+        if let Some(reconciler) = self.reconciler() {
             reconciler.catch_up_with_all(&AtomicBool::new(false));
         }
     }
@@ -311,7 +381,7 @@ impl Stripes {
         self.catch_up(std::iter::once(to.as_bytes()));
         self.with_rrd(from, |core, from| {
             core.ask(from, |view, name| view.status(name))?;
-            match &self.reconciler {
+            match self.reconciler() {
                 _ if from == to => Ok(()),
                 Some(reconciler) => in_tree(reconciler, from, to),
                 None => in_shards(core, from, to),
@@ -320,7 +390,7 @@ impl Stripes {
     }
 
     fn set_modified(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
-        self.reconciler.as_ref().map_or(Ok(()), |reconciler| reconciler.set_modified(name))
+        self.reconciler().map_or(Ok(()), |reconciler| reconciler.set_modified(name))
     }
 
     /// Makes an attempt with the RRD of a name. When there is none: with the one that is meant, or whose `.rrd` file is there to be imported.
@@ -335,24 +405,27 @@ impl Stripes {
             result => return result,
         };
         self.core.check_lost(name)?;
-        if let Some(reconciler) = &self.reconciler
+        if self.naming.get().is_none() && self.core.find_home(name)? {
+            return attempt(&self.core, name);
+        }
+        if let Some(reconciler) = self.reconciler()
             && let Some(meant) = reconciler.resolve(name)?
         {
             return attempt(&self.core, &meant);
         }
-        let Some(adopter) = &self.adopter else { return Err(StoreError::NoSuchRrd(unknown)) };
+        let Some(adopter) = self.adopter() else { return Err(StoreError::NoSuchRrd(unknown)) };
         adopter.adopt(name, false)?;
         attempt(&self.core, name)
     }
 
     /// Checks that a new name can have a placeholder, if the store keeps any.
     fn check_for_tree(&self, name: &RrdName) -> Result<(), StoreError> {
-        Ok(self.reconciler.as_ref().map_or(Ok(()), |_| name.check_for_files())?)
+        Ok(self.reconciler().map_or(Ok(()), |_| name.check_for_files())?)
     }
 
     /// Whether a `.rrd` file that would be adopted has this name.
     fn is_only_a_file(&self, name: &RrdName) -> bool {
-        self.adopter.as_ref().is_some_and(|adopter| adopter.is_only_a_file(name))
+        self.adopter().is_some_and(|adopter| adopter.is_only_a_file(name))
     }
 }
 
@@ -367,7 +440,7 @@ impl Stripes {
 impl Engine for Stripes {
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
         self.catch_up(batch.lines.iter().map(|line| batch.name(line)));
-        match &self.adopter {
+        match self.adopter() {
             None if self.core.any_lost => self.core.update(batch, lost::reply(&self.core, reply)),
             None => self.core.update(batch, Box::new(move |(_, failures)| reply(failures))),
             Some(adopter) => adopter.update(batch, reply),
@@ -387,7 +460,7 @@ impl Engine for Stripes {
             return reply(Err(error));
         }
         self.core.make_room(&request.definition);
-        match self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name)) {
+        match self.adopter().filter(|adopter| adopter.claim_file(&name)) {
             None => self.core.send_new(&name.clone(), Command::Create(name, request, false, reply)),
             Some(_) if request.no_overwrite => reply(Err(StoreError::Exists(name))),
             Some(adopter) => {
@@ -410,7 +483,7 @@ impl Engine for Stripes {
             return Err(StoreError::Exists(name));
         }
         self.core.make_room(&rrd.definition);
-        let replaced = self.adopter.as_ref().filter(|adopter| adopter.claim_file(&name));
+        let replaced = self.adopter().filter(|adopter| adopter.claim_file(&name));
         self.core.import(&name, rrd, no_overwrite)?;
         replaced.map_or(Ok(()), |adopter| adopter.replace_file(&name))
     }
@@ -431,11 +504,11 @@ impl Engine for Stripes {
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
         self.with_rrd(name, |core, name| {
             core.ask(name, |view, name| view.status(name))?;
-            if let Some(adopter) = &self.adopter {
+            if let Some(adopter) = self.adopter() {
                 // First the file: if it stayed, the next use of the name would adopt it again.
                 adopter.replace_file(name)?;
             }
-            match &self.reconciler {
+            match self.reconciler() {
                 Some(reconciler) => reconciler.remove(name),
                 None => core.remove(name),
             }
@@ -457,7 +530,7 @@ impl Engine for Stripes {
     fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
         self.check_for_tree(to)?;
         self.catch_up(std::iter::once(to.as_bytes()));
-        match &self.reconciler {
+        match self.reconciler() {
             Some(reconciler) => reconciler.restore(trashed, to),
             None => self.core.restore(trashed, to),
         }
@@ -504,7 +577,7 @@ impl Engine for Stripes {
         hold: Hold<'_>,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         self.catch_up_with_all();
-        if let Some(reconciler) = &self.reconciler {
+        if let Some(reconciler) = self.reconciler() {
             reconciler.wait_for_scan();
         }
         let mut prefix = directory.to_vec();
@@ -528,7 +601,7 @@ impl Engine for Stripes {
                 }
             }
         }
-        if let Some(adopter) = &self.adopter {
+        if let Some(adopter) = self.adopter() {
             names.extend(adopter.list(directory, recursive, hold)?);
         }
         names.sort_unstable();
@@ -545,7 +618,7 @@ impl Engine for Stripes {
                 return Ok(true);
             }
         }
-        match &self.adopter {
+        match self.adopter() {
             Some(adopter) => Ok(!adopter.list(directory, true, &mut |_| true)?.is_empty()),
             None => Ok(false),
         }
@@ -583,33 +656,33 @@ impl Engine for Stripes {
 
     fn adopt(&self, name: &RrdName, archive: bool) -> Result<bool, StoreError> {
         self.catch_up(std::iter::once(name.as_bytes()));
-        match &self.adopter {
+        match self.adopter() {
             Some(adopter) if adopter.is_only_a_file(name) => adopter.adopt(name, archive).map(|()| true),
             _ => Ok(false),
         }
     }
 
     fn adoption(&self) -> Option<Adoption> {
-        self.unused.as_ref().map(Unused::progress)
+        self.unused().map(Unused::progress)
     }
 
     fn missing(&self) -> Vec<RrdName> {
-        self.reconciler.as_ref().map_or(Vec::new(), |reconciler| reconciler.missing())
+        self.reconciler().map_or(Vec::new(), |reconciler| reconciler.missing())
     }
 
     fn settle_missing(&self, remove: bool) -> Result<u64, StoreError> {
         self.catch_up_with_all();
-        self.reconciler.as_ref().map_or(Ok(0), |reconciler| reconciler.settle_missing(remove))
+        self.reconciler().map_or(Ok(0), |reconciler| reconciler.settle_missing(remove))
     }
 
     fn stats(&self) -> Stats {
-        let adoption = self.unused.as_ref().map(Unused::counts).unwrap_or_default();
+        let adoption = self.unused().map(Unused::counts).unwrap_or_default();
         let mut stats = Stats {
             files_left: adoption.left,
             files_taken: adoption.taken,
             files_failed: adoption.failed,
             flushes_received: self.core.flushes.load(Ordering::Relaxed),
-            missing_count: self.reconciler.as_ref().map_or(0, |reconciler| reconciler.missing_count()),
+            missing_count: self.reconciler().map_or(0, |reconciler| reconciler.missing_count()),
             trash_count: lock(&self.core.trash).count() as u64,
             ..Stats::default()
         };
@@ -659,13 +732,13 @@ impl Engine for Stripes {
         Ok(Capture { identity: self.core.store, time_ms, shards })
     }
 
+    fn replica(&self) -> Option<&dyn Replica> {
+        Some(self)
+    }
+
     fn stop(&self) -> Result<(), StoreError> {
-        self.upkeep.stop();
-        if let Some(unused) = &self.unused {
-            unused.stop();
-        }
-        if let Some(adopter) = &self.adopter {
-            adopter.stop();
+        if let Some(naming) = self.naming.get() {
+            naming.stop();
         }
         self.core.checkpoint_before_stop();
         self.core.shards.iter().for_each(Shard::stop);

@@ -6,6 +6,8 @@
 
 #[path = "simulation/model.rs"]
 mod model;
+#[path = "simulation/replication.rs"]
+mod replication;
 #[path = "simulation/streams.rs"]
 mod streams;
 
@@ -67,13 +69,13 @@ impl World {
         let mut options = Options {
             shard_count: 1,
             shard: ShardOptions {
-                memory: Default::default(),
                 sync_always: random.below(3) == 0,
                 // Syncs happen only when the test requests one, so that it knows what they cover.
                 sync_interval: Duration::from_secs(3600),
                 open_bytes_min: 256 << random.below(6),
                 log_bytes_max: 2048 << random.below(6),
                 merge_count: 2 + random.below(3) as usize,
+                ..ShardOptions::default()
             },
             trash: Duration::from_secs([0, 3600][random.below(2) as usize]),
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),

@@ -143,6 +143,19 @@ pub fn close(record: &mut [u8]) {
     put(record, CRC_AT, crc.to_le_bytes());
 }
 
+/// Makes a complete record one of another server's log: all of it stays but how far the log was durable when it was written.
+pub fn set_durable(record: &mut [u8], durable: u64) {
+    put(record, DURABLE_AT, durable.to_le_bytes());
+    let crc = checksum(record);
+    put(record, CRC_AT, crc.to_le_bytes());
+}
+
+/// A checksum of a complete record that is the same on every server.
+pub fn check_of(record: &[u8]) -> u32 {
+    let before = crc32c::crc32c(&record[BODY_LENGTH_AT..DURABLE_AT]);
+    crc32c::crc32c_append(before, &record[PRODUCER_AT..])
+}
+
 fn checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..CRC_AT]), &record[BODY_LENGTH_AT..])
 }
@@ -271,6 +284,18 @@ mod tests {
         assert_eq!((record.kind, record.durable, record.body), (Kind::Delete, 0x100, &b"body"[..]));
         assert_eq!(record.end, Position { generation: 2, offset: 0x0146 });
         assert_eq!(record.stamp, Stamp { producer: 7, epoch: 3, sequence: 9, time_ms: 1000 });
+    }
+
+    #[test]
+    fn a_record_of_another_server_differs_in_its_durable_mark_only() {
+        let mut bytes = sample();
+        let check = check_of(&bytes);
+        set_durable(&mut bytes, 0x0101);
+        assert_eq!(check_of(&bytes), check);
+        let record = decode(&bytes, PLACE).unwrap();
+        assert_eq!((record.durable, record.body), (0x0101, &b"body"[..]));
+        bytes[ENVELOPE_BYTES] ^= 1;
+        assert_ne!(check_of(&bytes), check);
     }
 
     #[test]

@@ -60,6 +60,13 @@ impl<'a> ImportPart<'a> {
     }
 }
 
+impl ImportPart<'_> {
+    /// Whether the import goes on after it.
+    pub fn is_followed(&self) -> bool {
+        self.offset + (self.bytes.len() as u64) < self.total
+    }
+}
+
 /// The parts of one import so far.
 #[derive(Debug, Default)]
 pub struct Parts {

@@ -213,6 +213,14 @@ impl LogWriter {
         &mut self.buffer
     }
 
+    /// Appends a complete record of another server's log, which begins at [`LogWriter::position`].
+    pub fn append_copy(&mut self, record: &[u8]) {
+        self.cancel();
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(record);
+        envelope::set_durable(&mut self.buffer[start..], self.shared.durable.load(Ordering::Acquire));
+    }
+
     /// Completes the started record and returns where it ends.
     ///
     /// # Errors

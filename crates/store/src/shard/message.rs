@@ -8,6 +8,7 @@ use rrd::content::Rrd;
 use crate::engine::{
     CreateRequest, Reply, StoreError, StreamPosition, UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
+use crate::log::Position;
 use crate::name::RrdName;
 use crate::open_rows::OpenRows;
 use crate::segments::SegmentSet;
@@ -36,6 +37,9 @@ pub enum Command {
     Rename(RenameCommand, Reply<Result<Renamed, StoreError>>),
     /// Records how far a stream has been applied; answered when that is durable.
     Stream(Box<[u8]>, StreamPosition, Reply<Result<(), StoreError>>),
+    /// Applies records of the primary's log, whole ones from this position on, where the shard's own log ends; answers
+    /// where that ends then.
+    Replicate(Position, Vec<u8>, Reply<Result<Position, StoreError>>),
     /// Answered when everything before it is durable.
     Sync(Reply<Result<(), StoreError>>),
     /// Answered when everything before it is in segments and a checkpoint.
@@ -54,6 +58,7 @@ impl Command {
             }
             Command::IfUnchanged(_, _, command, _) => command.bytes(),
             Command::Stream(name, ..) => name.len() + 64,
+            Command::Replicate(_, records, _) => records.len(),
             Command::Sync(_) | Command::Checkpoint(_) => 64,
         }
     }
@@ -65,6 +70,7 @@ impl Command {
             Command::Updatev(.., reply) => reply(Err(error)),
             Command::Rename(_, reply) => reply(Err(error)),
             Command::IfUnchanged(_, _, command, _) => command.refuse(error),
+            Command::Replicate(.., reply) => reply(Err(error)),
             Command::Create(.., reply)
             | Command::Import(.., reply)
             | Command::Tune(.., reply)

@@ -28,6 +28,7 @@ use crate::shard::files::Files;
 use crate::shard::lost::{self, LostRrds};
 use crate::shard::mailbox::Mailbox;
 use crate::shard::recovery::{Recovery, Scanned, scan};
+use crate::shard::replica_wait::ReplicaWait;
 use crate::shard::state::{RrdKind, State};
 use crate::shard::syncer::{self, SyncHandle};
 use crate::shard::worker::{Worker, WorkerSlot};
@@ -369,6 +370,7 @@ fn start(
         refuses: false.into(),
         log_waits: Default::default(),
         lost,
+        replica_wait: ReplicaWait::new(options.replica_patience),
         placeholders,
         index,
         failure: OnceLock::new(),

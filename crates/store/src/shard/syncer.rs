@@ -58,9 +58,10 @@ pub fn run(shared: &Shared, log: &LogSyncer, requests: &Receiver<SyncRequest>, i
                 true
             }
             Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Disconnected) => return shared.replica_wait.end(),
         };
         answers.extend(requests.try_iter().flat_map(|request| request.answers));
+        shared.replica_wait.expire();
         if asked || Instant::now() >= due {
             let result = sync(shared, log);
             for answer in answers {

@@ -9,6 +9,7 @@
 
 mod answers;
 mod catalogue;
+mod replica;
 mod slot;
 mod updates;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+pub use replica::applicable;
 pub use slot::WorkerSlot;
 
 use self::answers::Answer;
@@ -25,6 +27,7 @@ use crate::catalogue::RrdId;
 use crate::engine::{CreateRequest, Reply, StoreError};
 use crate::log::{Kind, LogWriter, Position, Stamp, UpdatesBody};
 use crate::name::RrdName;
+use crate::replication::Role;
 use crate::segments::SegmentSet;
 use crate::shard::cycle::Cycle;
 use crate::shard::message::{Command, Event, Priority, Query, Retired};
@@ -179,11 +182,16 @@ impl Worker {
     }
 
     fn apply(&mut self, command: Command) {
-        if let Some(error) = self.refusal().or_else(|| self.state.open().check_room().err()) {
+        let refusal = self.refusal().or_else(|| self.state.open().check_room().err());
+        if let Some(error) = refusal.or_else(|| self.refusal_of_role(&command)) {
             command.refuse(error);
             return;
         }
         match command {
+            Command::Replicate(from, records, reply) => {
+                let result = self.replicate(from, &records);
+                self.answer_later(result, reply);
+            }
             Command::Update(batch, reply) => self.update(batch, reply),
             Command::Updatev(name, values, reply) => {
                 let result = self.updatev(&name, &values);
@@ -218,6 +226,7 @@ impl Worker {
             Command::Stream(name, position, reply) => self.advance_stream(&name, position, reply),
             Command::Sync(reply) => {
                 self.commit();
+                let reply = if self.shared.waits_for_replica() { self.after_replica(reply) } else { reply };
                 self.shared.syncer.send(SyncRequest { answers: vec![reply] });
             }
             Command::Checkpoint(reply) => {
@@ -238,6 +247,19 @@ impl Worker {
             }
             Ok(_) => command.refuse(StoreError::Changed(name)),
             Err(error) => command.refuse(error),
+        }
+    }
+
+    /// Why a store of this role does not take a command, if so.
+    #[inline]
+    fn refusal_of_role(&self, command: &Command) -> Option<StoreError> {
+        let role = self.shared.options.tenure.role();
+        match (role, command) {
+            (_, Command::Sync(_) | Command::Checkpoint(_)) | (Role::Follower, Command::Replicate(..)) => None,
+            (Role::Primary, Command::Replicate(..)) => {
+                Some(StoreError::Replica("this server is a primary, and follows no other one".into()))
+            }
+            _ => role.refusal().map(StoreError::NotPrimary),
         }
     }
 
@@ -348,7 +370,8 @@ impl Worker {
         self.sequence += 1;
         let now = (self.clock)();
         let time_ms = now.whole * 1000 + i64::from(now.micros / 1000);
-        Stamp { producer: 0, epoch: 0, sequence: self.sequence, time_ms }
+        let epoch = self.shared.options.tenure.epoch();
+        Stamp { producer: 0, epoch, sequence: self.sequence, time_ms }
     }
 
     /// Tells the other shards what the RRDs of this one take in memory.

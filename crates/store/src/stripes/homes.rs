@@ -87,6 +87,11 @@ impl Homes {
         Home { shard, _moved: Some(moved) }
     }
 
+    /// Forgets which names have another home.
+    pub(super) fn forget(&self) {
+        self.moved.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Gives a name another home, once no RRD is about to get that name in the old one.
     pub(super) fn set(&self, name: &[u8], shard: usize) {
         let mut moved = self.moved.write().unwrap_or_else(PoisonError::into_inner);

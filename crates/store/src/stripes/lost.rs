@@ -16,7 +16,7 @@ use crate::shard::message::UpdateOutcome;
 impl Stripes {
     /// Prepares a name for a new RRD, and checks that it is free: not of a lost one, and if nothing is to be overwritten, not of another program's file.
     pub(super) fn check_free(&self, name: &RrdName, no_overwrite: bool) -> Result<(), StoreError> {
-        if let Some(reconciler) = &self.reconciler {
+        if let Some(reconciler) = self.reconciler() {
             reconciler.make_way(name)?;
         }
         if !no_overwrite {
@@ -25,7 +25,7 @@ impl Stripes {
         if self.core.any_lost && !self.core.is_in_store(name) {
             self.core.check_lost(name)?;
         }
-        match self.reconciler.as_ref().is_some_and(|reconciler| reconciler.has_other_file(name)) {
+        match self.reconciler().is_some_and(|reconciler| reconciler.has_other_file(name)) {
             true => Err(StoreError::Exists(name.clone())),
             false => Ok(()),
         }

@@ -104,6 +104,19 @@ impl Core {
         Ok(arrivals)
     }
 
+    /// Looks for a name in all shards, in a store that does not know what its primary has renamed.
+    pub(super) fn find_home(&self, name: &RrdName) -> Result<bool, StoreError> {
+        for (index, shard) in self.shards.iter().enumerate() {
+            let asked = name.clone();
+            let find = move |view: &View<'_>| view.state.catalogue.find(asked.as_bytes()).is_some();
+            if self.query(shard, None, find)? {
+                self.homes.set(name.as_bytes(), index);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The names of a shard's RRDs for which a condition holds.
     fn names_where(
         &self,

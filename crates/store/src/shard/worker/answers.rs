@@ -1,5 +1,6 @@
 //! Answers: they wait until the log holds the change, and under `sync = "always"` for the fsync.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -133,9 +134,10 @@ impl Worker {
 
     fn give_answers(&mut self) {
         let mut given: Vec<(Reply<Done>, Done)> = Vec::new();
+        let waits_for_replica = self.shared.waits_for_replica();
         for Answer { placeholder, give } in std::mem::take(&mut self.answers) {
             let result = placeholder.map_or(Ok(()), |placeholder| self.place(&placeholder));
-            if self.shared.options.sync_always {
+            if self.shared.options.sync_always || waits_for_replica {
                 given.push((give, result));
             } else {
                 give(result);
@@ -147,8 +149,24 @@ impl Worker {
                     give(synced.clone().and(result));
                 }
             });
-            self.shared.syncer.send(SyncRequest { answers: vec![answer] });
+            let answer = match waits_for_replica {
+                true => self.after_replica(answer),
+                false => answer,
+            };
+            match self.shared.options.sync_always {
+                true => self.shared.syncer.send(SyncRequest { answers: vec![answer] }),
+                false => answer(Ok(())),
+            }
         }
+    }
+
+    /// An answer that, once what is committed now is well here, waits until a follower has it, too.
+    pub(super) fn after_replica(&self, answer: Reply<Done>) -> Reply<Done> {
+        let (shared, position) = (Arc::clone(&self.shared), self.log.committed());
+        Box::new(move |here| match here {
+            Ok(()) => shared.replica_wait.wait(position, answer),
+            Err(error) => answer(Err(error)),
+        })
     }
 
     /// Writes the placeholder of an RRD. If that fails, a new RRD is deleted again.

@@ -172,7 +172,7 @@ pub(super) struct New {
 }
 
 /// Bytes of the `.rrd` file of an RRD, which is the length of its placeholder.
-fn file_bytes(definition: &Definition) -> u64 {
+pub(super) fn file_bytes(definition: &Definition) -> u64 {
     rrd::codec::file::FileLayout::of(definition).file_bytes
 }
 

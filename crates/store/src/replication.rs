@@ -1,0 +1,141 @@
+//! What a store and a copy of it on another server agree on: who of them takes changes, and up to where their logs are the same.
+//!
+//! A *follower* has the log of its *primary*, record by record at the same positions, and therefore the same RRDs. Each promotion of a
+//! follower begins an *epoch*; every record says in which one it was written. Two servers may both have been primaries, for a time, of
+//! what was one store: the [`history`] tells where their logs part.
+
+pub mod history;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use crate::engine::{Reply, StoreError};
+use crate::identity::Identity;
+pub use crate::position::Position;
+pub use crate::shard::worker::applicable;
+pub use history::{Epoch, History, Role};
+
+/// Where a shard's log ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogEnd {
+    /// Where the next record goes.
+    pub position: Position,
+    /// The record before, if there is one.
+    pub last: Option<LastRecord>,
+}
+
+/// The last record of a log, by which two logs of the same length can be told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastRecord {
+    /// Where it begins.
+    pub start: Position,
+    /// CRC32C of what it says, which does not depend on the server.
+    pub check: u32,
+}
+
+/// How the log of another server compares with this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// It is the beginning of this one, or all of it.
+    Beginning,
+    /// It has records that this one does not have.
+    Parted {
+        /// The shard.
+        shard: usize,
+        /// Where the two part at the latest.
+        at: Position,
+    },
+    /// The beginning of this one is no longer there, so that this cannot be found out, nor could the other be continued.
+    Gone,
+}
+
+/// A store whose log another one follows, or that follows another's.
+pub trait Replica: Send + Sync {
+    /// Which store it is; the same for all that have its RRDs.
+    fn identity(&self) -> Identity;
+    /// Which changes it takes.
+    fn tenure(&self) -> &Tenure;
+    /// What it was.
+    fn history(&self) -> History;
+    /// Where the logs end, by shard.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn ends(&self) -> Result<Vec<LogEnd>, StoreError>;
+    /// The ends of all logs between any two commits.
+    fn moment(&self) -> Vec<Position>;
+    /// Compares this log with another one that ends at `ends`, of a store that knows no epoch after `epoch`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn compare(&self, epoch: u32, ends: &[LogEnd]) -> Result<Comparison, StoreError>;
+    /// Applies records of the primary's log to a shard, from `from` on, where its own log ends; answers when its log has them, under
+    /// `sync = "always"` durably. What [`applicable`] does not count must not be among them.
+    fn replicate(
+        &self,
+        shard: usize,
+        from: Position,
+        records: Vec<u8>,
+        reply: Reply<Result<Position, StoreError>>,
+    );
+    /// A follower has all of a shard's log before this position.
+    fn acknowledged(&self, shard: usize, position: Position);
+    /// Follows a primary with this history from now on. Durable when it returns.
+    ///
+    /// # Errors
+    /// When this store is a primary that has records which the other does not have, or cannot write.
+    fn follow(&self, history: &History) -> Result<(), StoreError>;
+    /// Takes no changes any more, because a primary of this later epoch does. Durable when it returns.
+    ///
+    /// # Errors
+    /// When the epoch is not later, or it cannot be written.
+    fn fence(&self, epoch: u32) -> Result<(), StoreError>;
+    /// Becomes the primary: begins an epoch, takes changes, and does what is done to placeholders. Returns the epoch. Nothing of a former
+    /// primary is applied any more.
+    ///
+    /// # Errors
+    /// When it is the primary already, or cannot write.
+    fn promote(&self) -> Result<u32, StoreError>;
+}
+
+/// Which changes a store takes, shared by its shards; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Tenure(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// [`Role`] as a number.
+    role: AtomicU8,
+    epoch: AtomicU32,
+}
+
+impl Tenure {
+    /// What a store does according to its history.
+    pub fn of(history: &History) -> Self {
+        let tenure = Tenure::default();
+        tenure.begin_epoch(history.epoch());
+        tenure.set_role(history.role);
+        tenure
+    }
+
+    /// What the store is now.
+    #[inline]
+    pub fn role(&self) -> Role {
+        Role::of_number(self.0.role.load(Ordering::Acquire))
+    }
+
+    /// Changes it.
+    pub fn set_role(&self, role: Role) {
+        self.0.role.store(role as u8, Ordering::Release);
+    }
+
+    /// The epoch of the records that are written.
+    pub fn epoch(&self) -> u32 {
+        self.0.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Begins another one.
+    pub fn begin_epoch(&self, epoch: u32) {
+        self.0.epoch.store(epoch, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,148 @@
+//! A striped store as a replica: the primary's and the follower's side of [`crate::replication`].
+
+use super::Stripes;
+use crate::engine::{Reply, StoreError};
+use crate::identity::Identity;
+use crate::lock::lock;
+use crate::log::{self, Position, last};
+use crate::replication::{Comparison, Epoch, History, LogEnd, Replica, Role, Tenure};
+use crate::shard::files::Files;
+use crate::shard::message::Command;
+
+impl Stripes {
+    fn files(&self) -> impl Iterator<Item = &Files> {
+        self.core.shards.iter().map(|shard| &shard.shared.files)
+    }
+
+    /// Writes the history, and then takes it as its own.
+    fn keep_history(&self, kept: &mut History, new: History) -> Result<(), StoreError> {
+        new.store(&*self.disk).map_err(|error| StoreError::io("writing the store's file HISTORY", error))?;
+        *kept = new;
+        Ok(())
+    }
+
+    /// Waits until the shards have done what they were sent.
+    fn settle(&self) -> Result<(), StoreError> {
+        self.core.every_shard(Command::Sync)
+    }
+}
+
+impl Replica for Stripes {
+    fn identity(&self) -> Identity {
+        self.core.store
+    }
+
+    fn tenure(&self) -> &Tenure {
+        &self.options.shard.tenure
+    }
+
+    fn history(&self) -> History {
+        lock(&self.history).clone()
+    }
+
+    fn ends(&self) -> Result<Vec<LogEnd>, StoreError> {
+        let end_of = |files: &Files| {
+            let position = files.log().committed();
+            let last = last::find(&*files.disk, &files.dir, position)
+                .map_err(|error| StoreError::io("reading the end of the log", error))?;
+            Ok(LogEnd { position, last })
+        };
+        self.files().map(end_of).collect()
+    }
+
+    fn moment(&self) -> Vec<Position> {
+        log::ends_at_once(self.files().map(Files::log))
+    }
+
+    fn compare(&self, epoch: u32, ends: &[LogEnd]) -> Result<Comparison, StoreError> {
+        let positions: Vec<Position> = ends.iter().map(|end| end.position).collect();
+        if let Some((shard, at)) = lock(&self.history).parting(epoch, &positions) {
+            return Ok(Comparison::Parted { shard, at });
+        }
+        for (shard, (files, end)) in self.files().zip(ends).enumerate() {
+            let here = files.log().committed();
+            if end.position.generation != here.generation || end.position > here {
+                return Ok(Comparison::Parted { shard, at: here });
+            }
+            // Two new stores are the same.
+            let Some(theirs) = end.last else { continue };
+            let found = last::check(&*files.disk, &files.dir, theirs.start, end.position)
+                .map_err(|error| StoreError::io("reading the log", error))?;
+            match found {
+                Some(check) if check == theirs.check => {}
+                Some(_) => return Ok(Comparison::Parted { shard, at: theirs.start }),
+                None => return Ok(Comparison::Gone),
+            }
+        }
+        Ok(Comparison::Beginning)
+    }
+
+    fn replicate(
+        &self,
+        shard: usize,
+        from: Position,
+        records: Vec<u8>,
+        reply: Reply<Result<Position, StoreError>>,
+    ) {
+        self.core.send(&self.core.shards[shard], Command::Replicate(from, records, reply));
+    }
+
+    fn acknowledged(&self, shard: usize, position: Position) {
+        if let Some(shard) = self.core.shards.get(shard) {
+            shard.shared.replica_wait.acknowledged(position);
+        }
+    }
+
+    fn follow(&self, history: &History) -> Result<(), StoreError> {
+        let mut kept = lock(&self.history);
+        if self.tenure().role() != Role::Follower {
+            return Err(StoreError::Replica("this server does not follow another one".into()));
+        }
+        let new = History { role: Role::Follower, epochs: history.epochs.clone(), fenced_by: 0 };
+        self.tenure().begin_epoch(new.epoch());
+        if *kept == new { Ok(()) } else { self.keep_history(&mut kept, new) }
+    }
+
+    fn fence(&self, epoch: u32) -> Result<(), StoreError> {
+        let mut kept = lock(&self.history);
+        if epoch <= kept.epoch() {
+            return Err(StoreError::Replica(format!(
+                "this server knows epoch {} of the store, which is not earlier than {epoch}",
+                kept.epoch()
+            )));
+        }
+        // Whatever the disk says: from now on nothing more is answered as done.
+        if self.tenure().role() == Role::Primary {
+            self.tenure().set_role(Role::Fenced);
+        }
+        let role = if kept.role == Role::Follower { Role::Follower } else { Role::Fenced };
+        let new = History { role, fenced_by: epoch.max(kept.fenced_by), ..kept.clone() };
+        self.keep_history(&mut kept, new)
+    }
+
+    fn promote(&self) -> Result<u32, StoreError> {
+        let mut kept = lock(&self.history);
+        let before = self.tenure().role();
+        if before == Role::Primary {
+            return Err(StoreError::Replica("this server is the primary already".into()));
+        }
+        self.tenure().set_role(Role::Promoting);
+        let epoch = kept.epoch().max(kept.fenced_by) + 1;
+        let begun = self.settle().and_then(|()| {
+            let began = self.moment();
+            let mut new = History { role: Role::Primary, fenced_by: 0, ..kept.clone() };
+            new.epochs.push(Epoch { number: epoch, began });
+            self.keep_history(&mut kept, new)
+        });
+        if let Err(error) = begun {
+            self.tenure().set_role(before);
+            return Err(error);
+        }
+        self.tenure().begin_epoch(epoch);
+        // While it followed, it asked all shards.
+        self.core.homes.forget();
+        self.tenure().set_role(Role::Primary);
+        self.begin_naming().map_err(|error| StoreError::Replica(error.to_string()))?;
+        Ok(epoch)
+    }
+}
