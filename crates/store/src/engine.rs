@@ -19,6 +19,7 @@ use crate::capture::Capture;
 pub use crate::error::StoreError;
 use crate::memory;
 pub use crate::streams::StreamPosition;
+use crate::tail::{Reach, Tail};
 use crate::verify::Watch;
 use crate::version::version;
 
@@ -257,6 +258,9 @@ pub const NO_TRASH: &str = "it keeps no trash: removed files are gone";
 /// Why no copy can be made.
 pub const NO_CAPTURE: &str = "it has no moments to copy: .rrd files are changed in place";
 
+/// Why changes cannot be followed.
+pub const NO_TAIL: &str = "it has no log: .rrd files are changed in place";
+
 /// Why a position cannot be kept.
 pub const NO_STREAMS: &str = "it keeps no positions of streams: it has no journal";
 
@@ -485,6 +489,13 @@ pub trait Engine: Send + Sync {
     /// When the layout cannot do it, or the disk fails.
     fn capture(&self) -> Result<Capture, StoreError> {
         Err(StoreError::Unsupported(NO_CAPTURE))
+    }
+    /// Follows what the store logs, of which it keeps `bytes_max` bytes in each shard for the reader.
+    ///
+    /// # Errors
+    /// When the layout has no log.
+    fn tail(&self, _reach: Reach, _bytes_max: u64) -> Result<Tail, StoreError> {
+        Err(StoreError::Unsupported(NO_TAIL))
     }
     /// Completes everything accepted and closes the store. Idempotent.
     ///

@@ -27,6 +27,7 @@ use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 
 use crate::capture::{Capture, CapturedShard};
+use crate::catalogue::RrdId;
 use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
@@ -55,6 +56,7 @@ use crate::stripes::homes::Homes;
 use crate::stripes::reconcile::Reconciler;
 use crate::stripes::shards::Core;
 use crate::stripes::upkeep::Upkeep;
+use crate::tail::{NamesNow, Reach, ShardTail, Tail};
 use crate::tree::Tree;
 use crate::verify::{self, Watch};
 use rrd_file::tree::ListError;
@@ -657,6 +659,17 @@ impl Engine for Stripes {
             .collect::<Result<_, _>>()?;
         let time_ms = now.whole * 1000 + i64::from(now.micros / 1000);
         Ok(Capture { identity: self.core.store, time_ms, shards })
+    }
+
+    fn tail(&self, reach: Reach, bytes_max: u64) -> Result<Tail, StoreError> {
+        let names = |index: usize| {
+            let core = Arc::clone(&self.core);
+            move |ids: Vec<RrdId>| core.query(&core.shards[index], None, move |view| NamesNow::of(view, ids))
+        };
+        let shards = self.core.shards.iter().enumerate().map(|(index, shard)| {
+            ShardTail::new(&shard.shared.files, reach, bytes_max, Box::new(names(index)))
+        });
+        Ok(Tail::new(self.core.store, shards.collect(), reach))
     }
 
     fn stop(&self) -> Result<(), StoreError> {
