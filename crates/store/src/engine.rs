@@ -19,7 +19,7 @@ use crate::capture::Capture;
 pub use crate::error::StoreError;
 use crate::memory;
 pub use crate::streams::StreamPosition;
-use crate::tail::{Reach, Tail};
+use crate::tail::{LogTail, Reach};
 use crate::verify::Watch;
 use crate::version::version;
 
@@ -494,7 +494,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// When the layout has no log.
-    fn tail(&self, _reach: Reach, _bytes_max: u64) -> Result<Tail, StoreError> {
+    fn tail(&self, _reach: Reach, _bytes_max: u64) -> Result<LogTail, StoreError> {
         Err(StoreError::Unsupported(NO_TAIL))
     }
     /// Completes everything accepted and closes the store. Idempotent.

@@ -56,7 +56,7 @@ use crate::stripes::homes::Homes;
 use crate::stripes::reconcile::Reconciler;
 use crate::stripes::shards::Core;
 use crate::stripes::upkeep::Upkeep;
-use crate::tail::{NamesNow, Reach, ShardTail, Tail};
+use crate::tail::{LogTail, NamesNow, Reach, ShardTail};
 use crate::tree::Tree;
 use crate::verify::{self, Watch};
 use rrd_file::tree::ListError;
@@ -661,7 +661,7 @@ impl Engine for Stripes {
         Ok(Capture { identity: self.core.store, time_ms, shards })
     }
 
-    fn tail(&self, reach: Reach, bytes_max: u64) -> Result<Tail, StoreError> {
+    fn tail(&self, reach: Reach, bytes_max: u64) -> Result<LogTail, StoreError> {
         let names = |index: usize| {
             let core = Arc::clone(&self.core);
             move |ids: Vec<RrdId>| core.query(&core.shards[index], None, move |view| NamesNow::of(view, ids))
@@ -669,7 +669,7 @@ impl Engine for Stripes {
         let shards = self.core.shards.iter().enumerate().map(|(index, shard)| {
             ShardTail::new(&shard.shared.files, reach, bytes_max, Box::new(names(index)))
         });
-        Ok(Tail::new(self.core.store, shards.collect(), reach))
+        Ok(LogTail::new(self.core.store, shards.collect(), reach))
     }
 
     fn stop(&self) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@
 //! The log itself is the queue: a reader that is slow or away costs the update path nothing, and the log from its
 //! position on is kept, up to a limit ([`crate::shard::pins`]). A reader that keeps its positions durably misses nothing
 //! by a crash, if it reads what is durable: then no position is ever given to another record.
-//! A [`ShardTail`] belongs to one thread; [`Tail::wait`] wakes when any log has grown. Reading costs a directory listing
+//! A [`ShardTail`] belongs to one thread; [`LogTail::wait`] wakes when any log has grown. Reading costs a directory listing
 //! and a read of the page cache for each piece.
 
 mod changes;
@@ -42,7 +42,7 @@ pub enum Reach {
 }
 
 /// The logs of all shards.
-pub struct Tail {
+pub struct LogTail {
     identity: Identity,
     shards: Vec<ShardTail>,
     bell: Arc<Bell>,
@@ -109,7 +109,7 @@ impl From<io::Error> for TailError {
     }
 }
 
-impl Tail {
+impl LogTail {
     pub(crate) fn new(identity: Identity, shards: Vec<ShardTail>, reach: Reach) -> Self {
         let bell = Arc::new(Bell::default());
         let by = match reach {
@@ -117,7 +117,7 @@ impl Tail {
             Reach::Durable => RungBy::Sync,
         };
         shards.iter().for_each(|shard| shard.log.watch(&bell, by));
-        Tail { identity, shards, bell }
+        LogTail { identity, shards, bell }
     }
 
     /// Whose logs they are. Positions are those of this store alone.

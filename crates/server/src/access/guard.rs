@@ -13,7 +13,7 @@ use store::engine::{
     Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange,
 };
 use store::name::RrdName;
-use store::tail::{Reach, Tail};
+use store::tail::{LogTail, Reach};
 use store::verify::Watch;
 
 use super::audit::Event;
@@ -406,7 +406,7 @@ impl Engine for Guard {
         self.operate(|| self.engine.capture())
     }
 
-    fn tail(&self, reach: Reach, bytes_max: u64) -> Result<Tail, StoreError> {
+    fn tail(&self, reach: Reach, bytes_max: u64) -> Result<LogTail, StoreError> {
         self.operate(|| self.engine.tail(reach, bytes_max))
     }
 

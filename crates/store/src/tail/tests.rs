@@ -67,7 +67,7 @@ fn shown(change: &Change<'_>) -> String {
 }
 
 /// The changes from where the tail is to the end of all logs, read in pieces of `bytes`.
-fn changes(tail: &mut Tail, bytes: usize) -> Vec<String> {
+fn changes(tail: &mut LogTail, bytes: usize) -> Vec<String> {
     let mut all = Vec::new();
     for shard in tail.shards_mut() {
         while let Some(piece) = shard.read(bytes).unwrap() {
@@ -81,7 +81,7 @@ fn changes(tail: &mut Tail, bytes: usize) -> Vec<String> {
     all
 }
 
-fn at_start(store: &Stripes, until: Reach) -> Tail {
+fn at_start(store: &Stripes, until: Reach) -> LogTail {
     let mut tail = store.tail(until, PLENTY).unwrap();
     for shard in tail.shards_mut() {
         shard.seek(Position { generation: shard.end().generation, offset: 0 }).unwrap();
