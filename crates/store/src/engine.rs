@@ -20,6 +20,7 @@ pub use crate::error::StoreError;
 use crate::memory;
 use crate::replication::Replica;
 pub use crate::streams::StreamPosition;
+use crate::tail::{LogTail, Reach};
 use crate::verify::Watch;
 use crate::version::version;
 
@@ -258,6 +259,9 @@ pub const NO_TRASH: &str = "it keeps no trash: removed files are gone";
 /// Why no copy can be made.
 pub const NO_CAPTURE: &str = "it has no moments to copy: .rrd files are changed in place";
 
+/// Why changes cannot be followed.
+pub const NO_TAIL: &str = "it has no log: .rrd files are changed in place";
+
 /// Why a position cannot be kept.
 pub const NO_STREAMS: &str = "it keeps no positions of streams: it has no journal";
 
@@ -490,6 +494,13 @@ pub trait Engine: Send + Sync {
     /// The store as one whose log others follow, or that follows another; `None` in a layout that has no log.
     fn replica(&self) -> Option<&dyn Replica> {
         None
+    }
+    /// Follows what the store logs, of which it keeps `bytes_max` bytes in each shard for the reader.
+    ///
+    /// # Errors
+    /// When the layout has no log.
+    fn tail(&self, _reach: Reach, _bytes_max: u64) -> Result<LogTail, StoreError> {
+        Err(StoreError::Unsupported(NO_TAIL))
     }
     /// Completes everything accepted and closes the store. Idempotent.
     ///

@@ -38,6 +38,7 @@ pub mod snapshot;
 pub mod streams;
 pub mod stripes;
 mod sync;
+pub mod tail;
 pub mod verify;
 pub mod version;
 

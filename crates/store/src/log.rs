@@ -7,6 +7,7 @@
 //! module does not know what an update does to an RRD, and callers pass in the time.
 
 mod aside;
+pub mod bell;
 pub mod catalogue;
 pub mod envelope;
 #[doc(hidden)]

@@ -28,6 +28,7 @@ use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 
 use crate::capture::{Capture, CapturedShard};
+use crate::catalogue::RrdId;
 use crate::claim::Claim;
 use crate::disk::{Disk, DiskFile, Mode};
 use crate::engine::{
@@ -57,6 +58,7 @@ use crate::stripes::homes::Homes;
 use crate::stripes::reconcile::Reconciler;
 use crate::stripes::shards::Core;
 use crate::stripes::upkeep::Upkeep;
+use crate::tail::{LogTail, NamesNow, Reach, ShardTail};
 use crate::tree::Tree;
 use crate::verify::{self, Watch};
 use rrd_file::tree::ListError;
@@ -734,6 +736,16 @@ impl Engine for Stripes {
 
     fn replica(&self) -> Option<&dyn Replica> {
         Some(self)
+    }
+    fn tail(&self, reach: Reach, bytes_max: u64) -> Result<LogTail, StoreError> {
+        let names = |index: usize| {
+            let core = Arc::clone(&self.core);
+            move |ids: Vec<RrdId>| core.query(&core.shards[index], None, move |view| NamesNow::of(view, ids))
+        };
+        let shards = self.core.shards.iter().enumerate().map(|(index, shard)| {
+            ShardTail::new(&shard.shared.files, reach, bytes_max, Box::new(names(index)))
+        });
+        Ok(LogTail::new(self.core.store, shards.collect(), reach))
     }
 
     fn stop(&self) -> Result<(), StoreError> {

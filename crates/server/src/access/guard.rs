@@ -13,6 +13,7 @@ use store::engine::{
     Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange,
 };
 use store::name::RrdName;
+use store::tail::{LogTail, Reach};
 use store::verify::Watch;
 
 use super::audit::Event;
@@ -403,6 +404,10 @@ impl Engine for Guard {
 
     fn capture(&self) -> Result<Capture, StoreError> {
         self.operate(|| self.engine.capture())
+    }
+
+    fn tail(&self, reach: Reach, bytes_max: u64) -> Result<LogTail, StoreError> {
+        self.operate(|| self.engine.tail(reach, bytes_max))
     }
 
     fn stop(&self) -> Result<(), StoreError> {

@@ -183,10 +183,14 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
             let Tune { id, args } = Tune::decode(record.body)?;
             format!("id {id} by {}", quoted(args.join(" ").as_bytes()))
         }
-        Kind::Delete => format!("id {}", Delete::decode(record.body)?.id),
+        Kind::Delete => {
+            let Delete { id, name } = Delete::decode(record.body)?;
+            format!("id {id}{}", name.map_or_else(String::new, |name| format!(" {}", quoted(name))))
+        }
         Kind::Rename => {
-            let Rename { id, name } = Rename::decode(record.body)?;
-            format!("id {id} to {}", quoted(name))
+            let Rename { id, name, from } = Rename::decode(record.body)?;
+            let from = from.map_or_else(String::new, |from| format!(" {}", quoted(from)));
+            format!("id {id}{from} to {}", quoted(name))
         }
         Kind::Import => {
             let Import { id, name, rrd } = Import::decode(record.body)?;

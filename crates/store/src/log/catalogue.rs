@@ -3,8 +3,8 @@
 //! `docs/format/log.md` describes the bytes. Each value has exactly one encoding, so the bytes of a
 //! definition serve as its key; doubles keep every bit; decoders never panic and never allocate more than the
 //! bytes at hand justify. They check the form, and that nothing divides by zero; whether a definition makes
-//! sense was decided before it was logged. Records refer to RRDs by id; only create, rename and import carry
-//! a name.
+//! sense was decided before it was logged. Records refer to RRDs by id; those that give a name or take it away carry
+//! the name.
 
 mod definition;
 
@@ -98,27 +98,46 @@ impl Tune {
 
 /// Removal of an RRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delete {
+pub struct Delete<'a> {
     /// The RRD.
     pub id: u32,
+    /// The name it had, unless an early build wrote the record.
+    pub name: Option<&'a [u8]>,
 }
 
-impl Delete {
+impl<'a> Delete<'a> {
     /// Appends the body of a record.
-    pub fn encode(out: &mut Vec<u8>, id: u32) {
+    pub fn encode(out: &mut Vec<u8>, id: u32, name: Option<&[u8]>) {
         varint::put(out, u64::from(id));
+        put_last_name(out, name);
     }
 
     /// Decodes the body of a record.
     ///
     /// # Errors
     /// When the bytes are malformed.
-    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+    pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(body);
         let id = cursor.number("the id")?;
-        cursor.end()?;
-        Ok(Delete { id })
+        let name = take_last_name(&mut cursor)?;
+        Ok(Delete { id, name })
     }
+}
+
+/// Appends the name that an RRD had, the last thing in a body.
+fn put_last_name(out: &mut Vec<u8>, name: Option<&[u8]>) {
+    if let Some(name) = name {
+        put_counted(out, name);
+    }
+}
+
+fn take_last_name<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a [u8]>, DecodeError> {
+    let name = match cursor.left() {
+        0 => None,
+        _ => Some(cursor.counted_bytes("the name it had")?),
+    };
+    cursor.end()?;
+    Ok(name)
 }
 
 /// A new name, which replaces any RRD that has it.
@@ -128,13 +147,16 @@ pub struct Rename<'a> {
     pub id: u32,
     /// Its new name.
     pub name: &'a [u8],
+    /// The name it had, unless an early build wrote the record.
+    pub from: Option<&'a [u8]>,
 }
 
 impl<'a> Rename<'a> {
     /// Appends the body of a record.
-    pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8]) {
+    pub fn encode(out: &mut Vec<u8>, id: u32, name: &[u8], from: Option<&[u8]>) {
         varint::put(out, u64::from(id));
         put_counted(out, name);
+        put_last_name(out, from);
     }
 
     /// Decodes the body of a record.
@@ -145,8 +167,8 @@ impl<'a> Rename<'a> {
         let mut cursor = Cursor::new(body);
         let id = cursor.number("the id")?;
         let name = cursor.counted_bytes("the name")?;
-        cursor.end()?;
-        Ok(Rename { id, name })
+        let from = take_last_name(&mut cursor)?;
+        Ok(Rename { id, name, from })
     }
 }
 
@@ -208,6 +230,15 @@ impl<'a> Import<'a> {
         let packed = zstd::bulk::compress(&plain, ZSTD_LEVEL);
         out.extend_from_slice(&packed.expect("zstd packs any bytes into a buffer of its own"));
         Ok(())
+    }
+
+    /// Decodes id and name only.
+    ///
+    /// # Errors
+    /// When these bytes are malformed.
+    pub fn decode_name(body: &'a [u8]) -> Result<(u32, &'a [u8]), DecodeError> {
+        let mut cursor = Cursor::new(body);
+        Ok((cursor.number("the id")?, cursor.counted_bytes("the name")?))
     }
 
     /// Decodes the body of a record.

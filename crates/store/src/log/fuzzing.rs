@@ -111,11 +111,11 @@ pub fn fuzz_catalogue(bytes: &[u8]) {
     if let Ok(Tune { id, args }) = Tune::decode(bytes) {
         same(&|out| Tune::encode(out, id, &args));
     }
-    if let Ok(Delete { id }) = Delete::decode(bytes) {
-        same(&|out| Delete::encode(out, id));
+    if let Ok(Delete { id, name }) = Delete::decode(bytes) {
+        same(&|out| Delete::encode(out, id, name));
     }
-    if let Ok(Rename { id, name }) = Rename::decode(bytes) {
-        same(&|out| Rename::encode(out, id, name));
+    if let Ok(Rename { id, name, from }) = Rename::decode(bytes) {
+        same(&|out| Rename::encode(out, id, name, from));
     }
     if let Ok(Import { rrd, .. }) = Import::decode(bytes) {
         assert_eq!(decode_rrd(&encode_rrd(&rrd)).map(|again| encode_rrd(&again)), Ok(encode_rrd(&rrd)));

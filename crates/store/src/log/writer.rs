@@ -14,11 +14,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use disk::Shortage;
 
 use super::Position;
+use super::bell::Bell;
 use super::envelope::{self, ENVELOPE_BYTES, Kind, Stamp};
 use super::{BODY_BYTES_MAX, LogError};
 use crate::disk::{Disk, DiskFile, Mode};
@@ -100,6 +101,28 @@ struct Unsynced {
     files: Vec<Arc<dyn DiskFile>>,
     /// A file was created, renamed or removed since the directory was last synced.
     names: bool,
+    /// Who waits for more of the log.
+    bells: Vec<(Weak<Bell>, RungBy)>,
+}
+
+/// What rings a bell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RungBy {
+    /// Every commit.
+    Commit,
+    /// A sync after which more is durable.
+    Sync,
+}
+
+impl Unsynced {
+    fn ring(&mut self, by: RungBy) {
+        self.bells.retain(|(bell, _)| bell.strong_count() > 0);
+        self.bells.iter().filter(|(_, rung_by)| *rung_by == by).for_each(|(bell, _)| {
+            if let Some(bell) = bell.upgrade() {
+                bell.ring();
+            }
+        });
+    }
 }
 
 impl Shared {
@@ -150,6 +173,7 @@ impl LogWriter {
             committed: end.offset,
             files: active.iter().map(|active| Arc::clone(&active.file)).collect(),
             names: false,
+            bells: Vec::new(),
         };
         let shared = Arc::new(Shared {
             disk,
@@ -279,7 +303,12 @@ impl LogWriter {
         }
         self.committed += length;
         self.buffer.clear();
-        lock(&self.shared.unsynced).committed = self.committed;
+        let mut unsynced = lock(&self.shared.unsynced);
+        unsynced.committed = self.committed;
+        if !unsynced.bells.is_empty() {
+            unsynced.ring(RungBy::Commit);
+        }
+        drop(unsynced);
         Ok(self.committed())
     }
 
@@ -437,9 +466,17 @@ impl LogSyncer {
             shared.disk.sync_dir(&shared.dir).map_err(|error| shared.poison(&error))?;
         }
         // The last one is, or was, the active file: anything written to it meanwhile is not synced yet.
-        lock(&shared.unsynced).files.drain(..files.len().saturating_sub(1));
+        let mut unsynced = lock(&shared.unsynced);
+        unsynced.files.drain(..files.len().saturating_sub(1));
         shared.durable.store(target, Ordering::Release);
+        unsynced.ring(RungBy::Sync);
+        drop(unsynced);
         Ok(self.durable())
+    }
+
+    /// Has a bell rung from now on, until it is dropped.
+    pub fn watch(&self, bell: &Arc<Bell>, by: RungBy) {
+        lock(&self.shared.unsynced).bells.push((Arc::downgrade(bell), by));
     }
 
     /// Everything before this is durable.

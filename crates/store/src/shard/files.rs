@@ -15,7 +15,7 @@ use crate::lock::lock;
 use crate::log::{Known, LogSyncer, Position};
 use crate::manifest::Manifest;
 use crate::segments::{SegmentFile, SegmentSet};
-use crate::shard::pins::{FilePin, LogPin, Pins};
+use crate::shard::pins::{FilePin, LOG_BYTES_MAX, LogPin, Pins};
 
 /// The manifest and the segments it names.
 pub struct Files {
@@ -93,10 +93,15 @@ impl Files {
     pub fn pin(&self) -> (Manifest, FilePin, LogPin) {
         // In this order: what the manifest names when it is looked at can only be removed later.
         let files = self.pins.hold_files();
-        let log = self.pins.hold_log();
+        let log = self.pins.hold_log(LOG_BYTES_MAX);
         let manifest = self.manifest();
         log.raise(manifest.position);
         (manifest, files, log)
+    }
+
+    /// Keeps the log that is there now, and later `bytes_max` bytes of it.
+    pub fn pin_log(&self, bytes_max: u64) -> LogPin {
+        self.pins.hold_log(bytes_max)
     }
 
     /// How much of the log may be released when replay starts at `replay_from`.

@@ -13,8 +13,8 @@ use crate::log::Position;
 
 /// Bytes of files that wait for their removal; with more, none waits any longer. A few merges of a busy store.
 const WAITING_BYTES_MAX: u64 = 4 << 30;
-/// Bytes of log that are kept although replay does not need them: eight cycles of a busy store.
-const LOG_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of log that are kept for a copy although replay does not need them: eight cycles of a busy store.
+pub const LOG_BYTES_MAX: u64 = 1 << 30;
 
 /// The pins of a shard.
 pub struct Pins {
@@ -29,8 +29,8 @@ struct Pinned {
     /// Files to be removed with the last of these.
     waiting: Vec<PathBuf>,
     waiting_bytes: u64,
-    /// From where on each pin keeps the log.
-    logs: BTreeMap<u64, Position>,
+    /// From where on each pin keeps the log, all of it at first, and how many bytes at most.
+    logs: BTreeMap<u64, (Option<Position>, u64)>,
     next: u64,
 }
 
@@ -55,12 +55,12 @@ impl Pins {
         FilePin(Arc::clone(self))
     }
 
-    /// Keeps all of the log that is there now.
-    pub fn hold_log(self: &Arc<Self>) -> LogPin {
+    /// Keeps all of the log that is there now; later no more than `bytes_max` that replay does not need.
+    pub fn hold_log(self: &Arc<Self>, bytes_max: u64) -> LogPin {
         let mut pinned = lock(&self.pinned);
         let number = pinned.next;
         pinned.next += 1;
-        pinned.logs.insert(number, Position::default());
+        pinned.logs.insert(number, (None, bytes_max));
         LogPin { pins: Arc::clone(self), number }
     }
 
@@ -89,14 +89,17 @@ impl Pins {
     pub fn log_kept_from(&self, replay_from: Position) -> Position {
         let pinned = lock(&self.pinned);
         // One that is just being made: it does not know its position yet.
-        if pinned.logs.values().any(|from| *from == Position::default()) {
+        if pinned.logs.values().any(|(from, _)| from.is_none()) {
             return Position::default();
         }
-        let near = |from: &&Position| {
-            from.generation == replay_from.generation
-                && replay_from.offset.saturating_sub(from.offset) <= LOG_BYTES_MAX
+        let near = |(from, bytes_max): &(Option<Position>, u64)| {
+            from.filter(|from| {
+                from.generation == replay_from.generation
+                    && replay_from.offset.saturating_sub(from.offset) <= *bytes_max
+            })
         };
-        pinned.logs.values().filter(near).min().map_or(replay_from, |from| (*from).min(replay_from))
+        let first = pinned.logs.values().filter_map(near).min();
+        first.map_or(replay_from, |from| from.min(replay_from))
     }
 }
 
@@ -117,7 +120,9 @@ impl Drop for FilePin {
 impl LogPin {
     /// Keeps the log only from `to` on.
     pub fn raise(&self, to: Position) {
-        lock(&self.pins.pinned).logs.insert(self.number, to);
+        if let Some((from, _)) = lock(&self.pins.pinned).logs.get_mut(&self.number) {
+            *from = Some(to);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::catalogue::{Entry, RrdId};
 use crate::engine::{RrdStatus, Snapshot, StoreError};
 use crate::group::Group;
+use crate::log::Position;
 use crate::name::RrdName;
 use crate::segments::SegmentSet;
 use crate::shard::current_rows;
@@ -19,6 +20,8 @@ pub struct View<'a> {
     pub state: &'a State,
     /// The segments with the rows that memory no longer holds.
     pub segments: &'a Arc<SegmentSet>,
+    /// Where the log ends that the state follows from; what was not committed yet may be part of it.
+    pub log_end: Position,
 }
 
 impl View<'_> {

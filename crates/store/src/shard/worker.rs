@@ -103,7 +103,7 @@ impl Worker {
 
     /// A view of the shard's memory.
     fn view(&self) -> View<'_> {
-        View { state: &self.state, segments: &self.segments }
+        View { state: &self.state, segments: &self.segments, log_end: self.log.position() }
     }
 
     /// Bytes of commands the next round may take.

@@ -143,16 +143,19 @@ fn the_encoding_of_bodies_is_fixed() {
     assert_eq!(tune, b"\x01\x02\x0b--heartbeat\x04in:9");
     assert_eq!(Tune::decode(&tune).unwrap(), Tune { id: 1, args: args.to_vec() });
 
-    let delete = body(&|out| Delete::encode(out, u32::MAX));
-    assert_eq!(delete, b"\xff\xff\xff\xff\x0f");
-    assert_eq!(Delete::decode(&delete).unwrap(), Delete { id: u32::MAX });
+    let delete = body(&|out| Delete::encode(out, u32::MAX, Some(b"a")));
+    assert_eq!(delete, b"\xff\xff\xff\xff\x0f\x01a");
+    assert_eq!(Delete::decode(&delete).unwrap(), Delete { id: u32::MAX, name: Some(b"a") });
+    assert_eq!(Delete::decode(b"\x07").unwrap(), Delete { id: 7, name: None }, "of an early build");
 
-    let rename = body(&|out| Rename::encode(out, 2, b"b"));
-    assert_eq!(rename, b"\x02\x01b");
-    assert_eq!(Rename::decode(&rename).unwrap(), Rename { id: 2, name: b"b" });
+    let rename = body(&|out| Rename::encode(out, 2, b"b", Some(b"a")));
+    assert_eq!(rename, b"\x02\x01b\x01a");
+    assert_eq!(Rename::decode(&rename).unwrap(), Rename { id: 2, name: b"b", from: Some(b"a") });
+    assert_eq!(Rename::decode(b"\x02\x01b").unwrap(), Rename { id: 2, name: b"b", from: None });
 
     assert_eq!(Delete::decode(b"\xff\xff\xff\xff\x1f").unwrap_err().expected, "the id");
-    assert_eq!(Delete::decode(b"\x01\x02").unwrap_err().to_string(), "expected the end at byte 1");
+    assert_eq!(Delete::decode(b"\x01\x02").unwrap_err().to_string(), "expected the name it had at byte 1");
+    assert_eq!(Delete::decode(b"\x01\x01ab").unwrap_err().to_string(), "expected the end at byte 3");
     assert!(Tune::decode(b"\x01\x7f").is_err());
 }
 

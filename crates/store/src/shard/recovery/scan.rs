@@ -99,7 +99,7 @@ impl Scanner<'_> {
             Kind::Create => self.create(position, body)?,
             Kind::Import => self.import(position, body)?,
             Kind::Delete => {
-                let Delete { id } = Delete::decode(body)?;
+                let Delete { id, .. } = Delete::decode(body)?;
                 if !self.covered.has(id, position) {
                     self.state.delete(id);
                     self.gone.insert(id);
@@ -148,7 +148,7 @@ impl Scanner<'_> {
     }
 
     fn rename(&mut self, position: Position, body: &[u8]) -> Result<(), DecodeError> {
-        let Rename { id, name } = Rename::decode(body)?;
+        let Rename { id, name, .. } = Rename::decode(body)?;
         if self.covered.has(id, position) {
             return Ok(());
         }

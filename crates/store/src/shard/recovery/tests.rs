@@ -165,7 +165,7 @@ fn a_name_that_an_rrd_of_a_later_page_got_since_is_free_at_the_time_of_a_record(
     let mut log = Log { disk, writer };
     let (early, late) = (7, PAGE_IDS);
     for (id, name) in [(early, b"b"), (early, b"c"), (late, b"b")] {
-        log.record(Kind::Rename, |body| Rename::encode(body, id, name));
+        log.record(Kind::Rename, |body| Rename::encode(body, id, name, None));
     }
     // One is created in between and renamed, too.
     let made = PAGE_IDS * 2;
@@ -173,7 +173,7 @@ fn a_name_that_an_rrd_of_a_later_page_got_since_is_free_at_the_time_of_a_record(
     state.create(early, b"a", definition(), START);
     state.create(late, b"b", definition(), START);
     let pages = vec![(late, from), (made, log.writer.position())];
-    log.record(Kind::Rename, |body| Rename::encode(body, late, b"e"));
+    log.record(Kind::Rename, |body| Rename::encode(body, late, b"e", Some(b"b")));
     log.record(Kind::Create, |body| Create::encode(body, made, b"b", &definition(), START));
     let loaded = Loaded { pages, next_id: made, ..Loaded::default() };
     let disk = log.disk.handle();
@@ -197,7 +197,7 @@ fn queries_of_too_many_rrds_wait_for_the_end() {
 fn updates_of_an_rrd_removed_later_are_not_counted_as_refused() {
     let mut log = Log::new();
     log.updates(&[1, 2], 1..4);
-    log.record(Kind::Delete, |body| Delete::encode(body, 2));
+    log.record(Kind::Delete, |body| Delete::encode(body, 2, None));
     log.updates(&[1, RRDS], 4..6);
     let (mut state, mut recovery) = log.open();
     assert!(state.catalogue.get(2).is_none());

@@ -150,7 +150,9 @@ impl Worker {
         if self.state.catalogue.find(to.as_bytes()).is_some() {
             return Err(StoreError::Exists(to));
         }
-        self.record(Kind::Rename, |body| record::Rename::encode(body, id, to.as_bytes()))?;
+        self.record(Kind::Rename, |body| {
+            record::Rename::encode(body, id, to.as_bytes(), Some(from.as_bytes()));
+        })?;
         self.state.catalogue.rename(id, to.as_bytes());
         Ok(Renamed::Done)
     }
@@ -158,7 +160,7 @@ impl Worker {
     /// Removes an RRD.
     pub(super) fn delete(&mut self, name: &RrdName) -> Result<(), StoreError> {
         let (id, _) = self.view().find(name)?;
-        self.record(Kind::Delete, |body| record::Delete::encode(body, id))?;
+        self.record(Kind::Delete, |body| record::Delete::encode(body, id, Some(name.as_bytes())))?;
         self.state.delete(id);
         Ok(())
     }

@@ -93,13 +93,13 @@ impl Worker {
                 }
             }
             Kind::Delete => {
-                let Delete { id } = Delete::decode(body)?;
+                let Delete { id, .. } = Delete::decode(body)?;
                 self.must_exist(id)?;
                 self.displace_replica(id);
                 self.state.delete(id);
             }
             Kind::Rename => {
-                let Rename { id, name } = Rename::decode(body)?;
+                let Rename { id, name, .. } = Rename::decode(body)?;
                 self.must_exist(id)?;
                 if self.state.catalogue.find(name).is_some() {
                     return Err(Misfit::State(format!("the name \"{}\" is taken", name.escape_ascii())));
