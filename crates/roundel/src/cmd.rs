@@ -15,6 +15,7 @@ pub mod names;
 pub mod peer;
 pub mod query;
 pub mod repair;
+pub mod replication;
 pub mod rrdcached;
 pub mod serve;
 pub mod snapshot;

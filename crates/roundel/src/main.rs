@@ -52,6 +52,10 @@ enum Command {
     Verify(cmd::verify::Arguments),
     /// Make a copy of a store as it is at one moment, running or stopped
     Snapshot(cmd::snapshot::Arguments),
+    /// Make a follower the primary
+    Promote(cmd::replication::PromoteArguments),
+    /// Show whether a server is the primary or follows another one, and how far
+    Replication(cmd::replication::StatusArguments),
     /// List, verify and prune the backup of a store
     #[cfg(feature = "backup")]
     Backup(cmd::backup::Arguments),
@@ -115,6 +119,8 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
         Command::Verify(arguments) => cmd::verify::run(&arguments),
         Command::Snapshot(arguments) => cmd::snapshot::run(&arguments),
+        Command::Promote(arguments) => cmd::replication::promote(&arguments),
+        Command::Replication(arguments) => cmd::replication::status(&arguments),
         #[cfg(feature = "backup")]
         Command::Backup(arguments) => cmd::backup::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),

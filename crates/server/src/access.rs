@@ -26,7 +26,9 @@ use crate::rate::RateLimit;
 /// How much of a rate may come at once, in seconds of it.
 const BURST_SECONDS: u32 = 10;
 /// Commands about the daemon or the store as a whole, and those that change how others are answered.
-const OPERATING: [Verb; 11] = [
+const OPERATING: [Verb; 13] = [
+    Verb::Promote,
+    Verb::Replication,
     Verb::Snapshot,
     Verb::Queue,
     Verb::Stats,

@@ -2,6 +2,7 @@
 //! key.
 
 mod backup;
+mod replication;
 mod values;
 
 pub use values::parse_with_unit;
@@ -101,6 +102,8 @@ struct File {
     agent: Option<FileAgent>,
     agents: FileAgents,
     backup: Option<backup::FileBackup>,
+    replication: replication::FileReplication,
+    follow: Option<replication::FileFollow>,
 }
 
 impl Default for File {
@@ -154,6 +157,8 @@ impl Default for File {
             agent: None,
             agents: FileAgents::default(),
             backup: None,
+            replication: Default::default(),
+            follow: None,
         }
     }
 }
@@ -438,6 +443,8 @@ impl Reader<'_> {
             snapshots: file.snapshots.as_deref().map(absolute).transpose()?,
             #[cfg(feature = "backup")]
             backup: file.backup.as_ref().map(|given| self.backup(given)).transpose()?,
+            replication: self.replication(&file.replication)?,
+            follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };
@@ -634,25 +641,31 @@ impl Reader<'_> {
 
     /// How an agent shows who it is.
     fn agent_identity(&self, agent: &FileAgent) -> Result<AgentIdentity, ConfigError> {
+        let FileAgent { ca_file, cert_file, key_file, token_file, .. } = agent;
+        self.identity(("store", &agent.store), [ca_file, cert_file, key_file, token_file])
+    }
+
+    /// How this server shows who it is at the address that a key names: files with the certificates of authorities, its own certificate
+    /// and its key, and a token.
+    fn identity(
+        &self,
+        (key, address): (&str, &toml::Spanned<String>),
+        files: [&Option<PathBuf>; 4],
+    ) -> Result<AgentIdentity, ConfigError> {
         let path = |file: &Option<PathBuf>| file.as_deref().map(absolute).transpose();
-        let shown = match (path(&agent.cert_file)?, path(&agent.key_file)?) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
+        let [ca, certificate, private_key, token] = files;
+        let shown = match (path(certificate)?, path(private_key)?) {
+            (Some(certificate), Some(private_key)) => Some((certificate, private_key)),
             (None, None) => None,
-            _ => {
-                return Err(self.error(
-                    "store",
-                    &agent.store,
-                    "give both cert_file and key_file, or neither",
-                ));
-            }
+            _ => return Err(self.error(key, address, "give both cert_file and key_file, or neither")),
         };
-        let files = TlsFiles { ca: path(&agent.ca_file)?, identity: shown };
-        let is_encrypted = matches!(Address::parse(agent.store.get_ref()), Ok(Address::Tls { .. }));
+        let files = TlsFiles { ca: path(ca)?, identity: shown };
+        let is_encrypted = matches!(Address::parse(address.get_ref()), Ok(Address::Tls { .. }));
         if files != TlsFiles::default() && !is_encrypted {
             let cause = "ca_file, cert_file and key_file are for TLS: give tls:HOST:PORT";
-            return Err(self.error("store", &agent.store, cause));
+            return Err(self.error(key, address, cause));
         }
-        Ok(AgentIdentity { files, token: path(&agent.token_file)? })
+        Ok(AgentIdentity { files, token: path(token)? })
     }
 
     fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {

@@ -18,6 +18,7 @@ use crate::connection::SharedPermissions;
 use crate::http::access::Door;
 use crate::limits::{GIVE_BACK_INTERVAL, WORKERS_MIN};
 use crate::listener::{self, Bound};
+use crate::replication::primary::FollowerSockets;
 use crate::service::{BlockingCalls, Service};
 use crate::status::StatusWatch;
 use crate::{collectors, http, idle_memory};
@@ -31,14 +32,21 @@ pub struct Sockets {
     pub http: Vec<TcpListener>,
     /// Who gets in there.
     pub door: Arc<Door>,
-    /// Sockets and files of collectd's protocol.
-    pub collectd: Option<collectors::collectd::CollectdReceiver>,
-    /// Sockets of Ganglia's protocols.
-    pub ganglia: Option<collectors::ganglia::GangliaSockets>,
+    /// Those for followers.
+    pub followers: Option<FollowerSockets>,
     /// What the pages show besides the store.
     pub site: http::SiteSettings,
     /// The directory of the store, to say how much room there is.
     pub store: Option<PathBuf>,
+}
+
+/// Bound sockets of collectors.
+#[derive(Debug, Default)]
+pub struct CollectorSockets {
+    /// Sockets and files of collectd's protocol.
+    pub collectd: Option<collectors::collectd::CollectdReceiver>,
+    /// Sockets of Ganglia's protocols.
+    pub ganglia: Option<collectors::ganglia::GangliaSockets>,
 }
 
 /// A running daemon. Dropping it without [`Daemon::stop`] ends its connections at once and leaves the store
@@ -48,6 +56,7 @@ pub struct Daemon {
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<io::Result<()>>>,
     service: Arc<Service>,
+    status: Arc<StatusWatch>,
 }
 
 /// The threads of a daemon that serves nothing yet.
@@ -66,16 +75,11 @@ fn workers() -> usize {
 }
 
 impl Daemon {
-    /// Starts serving on a [`runtime`].
+    /// Starts serving on a [`runtime`]; nothing is collected yet.
     ///
     /// # Errors
     /// When a listener cannot be started.
-    pub fn start(
-        runtime: Runtime,
-        service: Arc<Service>,
-        sockets: Sockets,
-        collect_host: Option<String>,
-    ) -> io::Result<Self> {
+    pub fn start(runtime: Runtime, service: Arc<Service>, sockets: Sockets) -> io::Result<Self> {
         let (stop, stop_seen) = watch::channel(false);
         let mut tasks = Vec::new();
         let guard = runtime.enter();
@@ -97,46 +101,56 @@ impl Daemon {
             );
             tasks.push(runtime.spawn(serving));
         }
-        if let Some(directory) = collect_host {
-            let collecting =
-                collectors::host::run(Arc::clone(&service.collecting), directory, stop_seen.clone());
-            tasks.push(runtime.spawn(collecting));
-            let context = Arc::clone(&service.collecting);
-            tasks.push(runtime.spawn(collectors::daemon::run(context, status, stop_seen.clone())));
-        }
-        if let Some(receiver) = sockets.collectd {
-            let (context, stop) = (Arc::clone(&service.collecting), stop_seen.clone());
-            tasks.push(runtime.spawn_blocking(move || receiver.run(&context, &stop)));
-        }
-        if let Some(sockets) = sockets.ganglia {
-            tasks.push(runtime.spawn(sockets.run(Arc::clone(&service.collecting), stop_seen.clone())));
-        }
         let (giving_back, stop_of_it) = (Arc::clone(&service), stop_seen.clone());
         runtime.spawn(idle_memory::run(giving_back, workers(), stop_of_it));
         drop(guard);
-        Ok(Daemon { runtime, stop, tasks, service })
+        Ok(Daemon { runtime, stop, tasks, service, status })
+    }
+
+    /// Collects what is sent to these sockets, and this host's own metrics, until the daemon stops.
+    pub fn collect(&mut self, sockets: CollectorSockets, host: Option<String>) {
+        let (context, stop) = (Arc::clone(&self.service.collecting), self.stop.subscribe());
+        if let Some(directory) = host {
+            self.spawn(collectors::host::run(Arc::clone(&context), directory, stop.clone()));
+            let status = Arc::clone(&self.status);
+            self.spawn(collectors::daemon::run(Arc::clone(&context), status, stop.clone()));
+        }
+        if let Some(receiver) = sockets.collectd {
+            let (context, stop) = (Arc::clone(&context), stop.clone());
+            self.tasks.push(self.runtime.spawn_blocking(move || receiver.run(&context, &stop)));
+        }
+        if let Some(sockets) = sockets.ganglia {
+            self.spawn(sockets.run(context, stop));
+        }
+    }
+
+    /// Runs something until the daemon stops.
+    pub fn spawn(&mut self, task: impl Future<Output = io::Result<()>> + Send + 'static) {
+        self.tasks.push(self.runtime.spawn(task));
+    }
+
+    /// Becomes true when the daemon stops.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
     }
 
     /// Polls what a file of MRTG says, until the daemon stops. Names of RRDs are relative to `base`.
     pub fn poll_mrtg(&mut self, settings: MrtgSettings, base: PathBuf) {
         let context = Arc::clone(&self.service.collecting);
-        let polling = collectors::mrtg::run(context, settings, base, self.stop.subscribe());
-        self.tasks.push(self.runtime.spawn(polling));
+        self.spawn(collectors::mrtg::run(context, settings, base, self.stop.subscribe()));
     }
 
     /// Polls these SNMP devices until the daemon stops, or those that are sent later.
     pub fn poll_snmp(&mut self, settings: SnmpSettings) -> DeviceSender {
         let (sender, receiver) = devices::channel(settings);
         let context = Arc::clone(&self.service.collecting);
-        let polling = collectors::snmp::run(context, receiver, self.stop.subscribe());
-        self.tasks.push(self.runtime.spawn(polling));
+        self.spawn(collectors::snmp::run(context, receiver, self.stop.subscribe()));
         sender
     }
 
     /// Receives agents until the daemon stops; `work` decides what they poll.
     pub fn receive_agents(&mut self, sockets: AgentSockets, work: Arc<Dispatcher>) {
-        let receiving = sockets.run(Arc::clone(&self.service), work, self.stop.subscribe());
-        self.tasks.push(self.runtime.spawn(receiving));
+        self.spawn(sockets.run(Arc::clone(&self.service), work, self.stop.subscribe()));
     }
 
     /// The state shared by all connections.

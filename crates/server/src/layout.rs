@@ -73,6 +73,7 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
         adopt_unused: settings.adopt_unused,
         trash: settings.trash,
         max_removed: f64::from(settings.max_removed) / 100.0,
+        follow: all.follow.is_some(),
         ..stripes::Options::default()
     };
     if let Some(shards) = settings.shards {
@@ -80,6 +81,7 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
     }
     options.shard.memory =
         Memory::new(MemoryLimits { rrd_bytes: all.limits.rrd_memory, store_bytes: all.limits.store_memory });
+    options.shard.replica_patience = all.replication.replica_patience;
     match all.sync {
         SyncPolicy::Always => options.shard.sync_always = true,
         SyncPolicy::Every(interval) => options.shard.sync_interval = interval,

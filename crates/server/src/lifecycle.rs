@@ -5,6 +5,7 @@
 //! a fork.
 
 mod polling;
+mod replicating;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
+use store::replication::Role;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::polling::{FOLLOW_WAIT, Polling};
@@ -23,14 +25,15 @@ use crate::agents::work::{Dispatcher, WorkSettings};
 use crate::agents::{AgentSockets, AgentsSettings};
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
-use crate::daemon::{self, Daemon, Sockets};
+use crate::daemon::{self, CollectorSockets, Daemon, Sockets};
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
 use crate::names::Names;
 use crate::reload::{Program, Reloading};
+use crate::replication::primary::FollowerSockets;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{confine, idle_memory, layout, logging, machine, privileges, scrub, start_check, takeover};
+use crate::{confine, idle_memory, logging, machine, privileges, scrub, start_check, takeover};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     let foreign = settings.journal_to_take_over().map_or(Ok(None), takeover::check_unused).map_err(fail)?;
     let started = settings.clone();
     let sockets = bind(&settings)?;
-    let agents = bind_agents(&settings)?;
+    let collecting = Collecting::bind(&settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
         // The working directory stays: relative paths in the settings are absolute by now, and the operator's
@@ -96,7 +99,7 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     let permissions = sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let reloading = Reloading { program: Program::Daemon, started, permissions, log };
     // In the background, only the log reaches the operator.
-    serve(settings, sockets, agents, &reloading).inspect_err(|error| tracing::error!("{error}"))
+    serve(settings, sockets, collecting, &reloading).inspect_err(|error| tracing::error!("{error}"))
 }
 
 /// Before threads are started and anything is read that others have written.
@@ -117,13 +120,73 @@ fn confine_if_possible(settings: &Settings) {
 /// Opens the store and serves until a signal arrives.
 fn serve(
     mut settings: Settings,
-    sockets: Sockets,
-    agents: Option<AgentSockets>,
+    mut sockets: Sockets,
+    mut collecting: Collecting,
     reloading: &Reloading,
 ) -> Result<(), LifecycleError> {
     let access = Access::new(&settings.access).map_err(|error| fail(format!("[access]: {error}")))?;
     idle_memory::use_small_pages();
-    let engine = layout::open(&settings).map_err(fail)?;
+    let service = open_service(&mut settings, access)?;
+    let scrubber = scrub::start(&service, &settings)
+        .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
+    #[cfg(feature = "backup")]
+    let backing = settings.backup.take().map(|given| crate::backing::start(&service, given)).transpose();
+    #[cfg(feature = "backup")]
+    let backing = backing.map_err(|error| fail(format!("cannot start the thread of the backup: {error}")))?;
+    let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
+    let replication = replicating::state(&service);
+    let followers = sockets.followers.take();
+    let cannot_start = |error| fail(format!("cannot start: {error}"));
+    let runtime = daemon::runtime().map_err(cannot_start)?;
+    // Before the first client is answered, who may send a signal right then: it must stop the daemon cleanly.
+    let signals = runtime.block_on(async { Signals::new() });
+    let mut signals = signals.map_err(|error| fail(format!("cannot wait for signals: {error}")))?;
+    let mut daemon = Daemon::start(runtime, service, sockets).map_err(cannot_start)?;
+    replicating::start(&mut daemon, &settings, followers, &replication);
+    // A follower collects nothing: its primary does.
+    let mut polling = match replication.role() {
+        Role::Primary => Some(collecting.start(&mut daemon, &mut settings)?),
+        _ => None,
+    };
+    announce(&settings, scheme);
+    let request = loop {
+        let request = daemon.block_on(async {
+            tokio::select! {
+                request = signals.next() => Some(request),
+                () = replication.promoted.notified() => None,
+            }
+        });
+        match request {
+            None => {
+                polling = Some(collecting.start(&mut daemon, &mut settings)?);
+                replicating::promoted(&mut daemon, &settings, &replication);
+            }
+            Some(Request::Stop(request)) => break request,
+            Some(Request::Reload) => daemon.block_on(reloading.reload(async |devices| match &polling {
+                Some(polling) => polling.replace(devices).await,
+                None => {
+                    settings.snmp = Some(devices);
+                    Ok(())
+                }
+            })),
+        }
+    };
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    tracing::info!("stopping");
+    drop(scrubber);
+    #[cfg(feature = "backup")]
+    drop(backing);
+    if request == StopRequest::Flushed {
+        daemon.service().engine.flush(None).map_err(fail)?;
+    }
+    daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The state of all connections, with the store opened.
+fn open_service(settings: &mut Settings, access: Access) -> Result<Arc<Service>, LifecycleError> {
+    let engine = replicating::open(settings).map_err(fail)?;
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
     let create = CreatePolicy {
         no_overwrite: settings.no_overwrite,
@@ -138,44 +201,37 @@ fn serve(
     if let Some(directory) = settings.snapshots.take() {
         let _ = service.snapshots.set(directory);
     }
-    let scrubber = scrub::start(&service, &settings)
-        .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
-    #[cfg(feature = "backup")]
-    let backing = settings.backup.take().map(|given| crate::backing::start(&service, given)).transpose();
-    #[cfg(feature = "backup")]
-    let backing = backing.map_err(|error| fail(format!("cannot start the thread of the backup: {error}")))?;
-    let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
-    let cannot_start = |error| fail(format!("cannot start: {error}"));
-    let runtime = daemon::runtime().map_err(cannot_start)?;
-    // Before the first client is answered, who may send a signal right then: it must stop the daemon cleanly.
-    let signals = runtime.block_on(async { Signals::new() });
-    let mut signals = signals.map_err(|error| fail(format!("cannot wait for signals: {error}")))?;
-    let mut daemon =
-        Daemon::start(runtime, service, sockets, settings.collect_host.take()).map_err(cannot_start)?;
-    for mrtg in std::mem::take(&mut settings.mrtg) {
-        daemon.poll_mrtg(mrtg, settings.base.clone());
-    }
-    let polling = poll_snmp(&mut daemon, &mut settings, agents)?;
-    announce(&settings, scheme);
-    let request = daemon.block_on(async {
-        loop {
-            match signals.next().await {
-                Request::Reload => reloading.reload(async |devices| polling.replace(devices).await).await,
-                Request::Stop(request) => break request,
-            }
+    Ok(service)
+}
+
+/// What collects, once this server takes changes.
+struct Collecting {
+    sockets: CollectorSockets,
+    agents: Option<AgentSockets>,
+}
+
+impl Collecting {
+    /// Binds its sockets.
+    fn bind(settings: &Settings) -> Result<Self, LifecycleError> {
+        let mut sockets = CollectorSockets::default();
+        if let Some(collectd) = &settings.collectd {
+            sockets.collectd = Some(CollectdReceiver::bind(collectd).map_err(fail)?);
         }
-    });
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    tracing::info!("stopping");
-    drop(scrubber);
-    #[cfg(feature = "backup")]
-    drop(backing);
-    if request == StopRequest::Flushed {
-        daemon.service().engine.flush(None).map_err(fail)?;
+        if let Some(ganglia) = &settings.ganglia {
+            sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
+        }
+        let agents = settings.agents.as_ref().map(AgentSockets::bind).transpose().map_err(fail)?;
+        Ok(Collecting { sockets, agents })
     }
-    daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
-    tracing::info!("stopped");
-    Ok(())
+
+    /// Starts it; returns who polls.
+    fn start(&mut self, daemon: &mut Daemon, settings: &mut Settings) -> Result<Polling, LifecycleError> {
+        daemon.collect(std::mem::take(&mut self.sockets), settings.collect_host.take());
+        for mrtg in std::mem::take(&mut settings.mrtg) {
+            daemon.poll_mrtg(mrtg, settings.base.clone());
+        }
+        poll_snmp(daemon, settings, self.agents.take())
+    }
 }
 
 /// Polls the SNMP devices, and lets agents poll theirs.
@@ -199,10 +255,6 @@ fn poll_snmp(
     Ok(Polling { here: daemon.poll_snmp(devices), agents, follow_wait: FOLLOW_WAIT })
 }
 
-fn bind_agents(settings: &Settings) -> Result<Option<AgentSockets>, LifecycleError> {
-    settings.agents.as_ref().map(AgentSockets::bind).transpose().map_err(fail)
-}
-
 fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
     let mut sockets = Sockets::default();
     for listen in &settings.listen {
@@ -217,11 +269,8 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
             .map_err(|error| fail(format!("cannot listen on \"{address}\" for HTTP: {error}")))?;
         sockets.http.push(listener);
     }
-    if let Some(collectd) = &settings.collectd {
-        sockets.collectd = Some(CollectdReceiver::bind(collectd).map_err(fail)?);
-    }
-    if let Some(ganglia) = &settings.ganglia {
-        sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
+    if !settings.replication.listen.is_empty() {
+        sockets.followers = Some(FollowerSockets::bind(&settings.replication).map_err(fail)?);
     }
     // Before privileges are dropped: keys are often root's. When they change, the daemon's user must be able to read them.
     let door = settings.web_access.open().map_err(|error| fail(format!("[http] web_config: {error}")))?;
@@ -262,6 +311,9 @@ fn announce(settings: &Settings, scheme: &str) {
     }
     for address in &settings.http {
         tracing::info!("HTTP on {scheme}://{address}/: the page, /graph, /api/v1/openapi.json, /metrics");
+    }
+    for address in &settings.replication.listen {
+        tracing::info!("followers may connect to {address}");
     }
     for address in settings.agents.iter().flat_map(|agents| &agents.listen) {
         tracing::info!("receiving agents on {address}");

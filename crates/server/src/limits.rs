@@ -151,3 +151,16 @@ pub const AGENT_SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// How often the file of tokens is looked at, and whether a client's token is still one: a revoked one counts for this much longer.
 pub const TOKENS_LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Followers at once: each has a thread and some megabytes.
+pub const FOLLOWERS_MAX: usize = 16;
+/// Followers for which the log is kept while they are away.
+pub const FOLLOWERS_KEPT_MAX: usize = 16;
+/// Frames of log that wait to be sent to a follower: some megabytes.
+pub const FOLLOWER_QUEUE: usize = 8;
+/// The longest wait for a follower's first frame.
+pub const FOLLOWER_HELLO_WAIT: Duration = Duration::from_secs(10);
+/// A follower that acknowledges nothing and reads nothing for longer is gone; it is told ten times a second that nothing has happened.
+pub const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// Bytes of log that a follower holds back until other shards have caught up.
+pub const FOLLOWER_DEFERRED_BYTES: usize = 64 << 20;

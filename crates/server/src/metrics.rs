@@ -13,6 +13,7 @@ use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
 use crate::collectors::statistics::CollectorStatistics;
+use crate::replication::state::{ReplicationCollector, ReplicationState};
 
 /// Why a request line was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,6 +119,8 @@ pub struct Metrics {
     /// The backup, if there is one: `roundel_backup_complete_seconds` and others.
     #[cfg(feature = "backup")]
     pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
+    /// What replication does.
+    pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -177,6 +180,9 @@ impl Metrics {
         #[cfg(feature = "backup")]
         if let Some(backing) = self.backing.get() {
             registry.register_collector(Box::new(crate::backing::BackupCollector(Arc::clone(backing))));
+        }
+        if let Some(state) = self.replication.get() {
+            registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
         }
         registry
     }

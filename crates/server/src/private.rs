@@ -35,7 +35,7 @@ impl PrivateDaemon {
         let create = CreatePolicy { file_limits, make_directories: true, ..CreatePolicy::default() };
         let names = Names::new(&settings.base, &settings.base);
         let service = Service::with_limits(engine, names, create, &settings.limits, Access::default());
-        let daemon = daemon::runtime().and_then(|runtime| Daemon::start(runtime, service, sockets, None));
+        let daemon = daemon::runtime().and_then(|runtime| Daemon::start(runtime, service, sockets));
         daemon.map(PrivateDaemon).map_err(|error| format!("cannot start: {error}"))
     }
 

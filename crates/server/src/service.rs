@@ -193,6 +193,13 @@ impl Service {
         self.who.as_ref().map(|who| &who.rights)
     }
 
+    /// Records what the client has done to the server.
+    pub fn operated(&self, what: &'static str) {
+        if let Some(who) = &self.who {
+            self.access.audit.record(&Event { who: &who.name, what, name: None, detail: None });
+        }
+    }
+
     /// Records that the client may not give a command at all.
     pub fn refused_command(&self, command: &str) {
         if let Some(who) = &self.who {

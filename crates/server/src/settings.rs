@@ -18,6 +18,7 @@ use crate::http::access::{Door, WebAccess};
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
+use crate::replication::{FollowSettings, ReplicationSettings};
 
 /// Where RRDs are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,6 +219,10 @@ pub struct Settings {
     pub agent: Option<AgentSettings>,
     /// Receive the readings of agents; `None` = do not.
     pub agents: Option<AgentsSettings>,
+    /// How others follow this server.
+    pub replication: ReplicationSettings,
+    /// Whom it follows; `None` = no other server.
+    pub follow: Option<FollowSettings>,
     /// The directory in which rrdcached left its journal, which is applied at the start; `None` = none.
     pub rrdcached_journal: Option<PathBuf>,
     /// The directory in which clients may have snapshots of the store made; absolute. `None` = nowhere.
@@ -310,6 +315,8 @@ impl Settings {
             snmp: None,
             agent: None,
             agents: None,
+            replication: ReplicationSettings::default(),
+            follow: None,
             rrdcached_journal: None,
             snapshots: None,
             #[cfg(feature = "backup")]

@@ -76,6 +76,12 @@ fn check_open(settings: &Settings, door: &Door, access: &Access) -> Result<(), S
                       open = true, with which every program that reaches it may write";
         return Err(cannot("[agents] listen", agents.listen.join(", "), advice));
     }
+    let replication = &settings.replication;
+    if !replication.listen.is_empty() && !replication.open {
+        let advice = "other machines reach it, and followers could not say who they are: make a token (`roundel token add NAME \
+                      --operate`), or write open = true, with which every program that reaches it may copy the store";
+        return Err(cannot("[replication] listen", replication.listen.join(", "), advice));
+    }
     match settings.anonymous_of_http(door) {
         Some(Anonymous::Nothing) if !door.asks() && !settings.http.is_empty() => {
             let advice = format!("{advice}; or ask for passwords or certificates by web_config");
@@ -90,7 +96,8 @@ fn check_tls(settings: &Settings) -> Result<(), String> {
     let listen = settings.listen.iter().map(|listen| ("[[listen]]", &listen.tls));
     let agents = settings.agents.iter().map(|agents| ("[agents]", &agents.tls));
     let ganglia = settings.ganglia.iter().map(|ganglia| ("[gmetad]", &ganglia.tls));
-    for (section, tls) in listen.chain(agents).chain(ganglia) {
+    let replication = [("[replication]", &settings.replication.tls)];
+    for (section, tls) in listen.chain(agents).chain(ganglia).chain(replication) {
         tls.as_ref().map_or(Ok(()), |tls| {
             TlsPort::open(tls).map(drop).map_err(|error| format!("{section} tls: {error}"))
         })?;
@@ -216,6 +223,7 @@ fn check_listeners(settings: &Settings) -> Result<(), String> {
     let ports = [
         ("[http] listen", Some(&settings.http)),
         ("[agents] listen", settings.agents.as_ref().map(|agents| &agents.listen)),
+        ("[replication] listen", Some(&settings.replication.listen)),
         ("[gmetad] xml_listen", ganglia.map(|ganglia| &ganglia.xml)),
         ("[gmetad] interactive_listen", ganglia.map(|ganglia| &ganglia.interactive)),
     ];

@@ -202,7 +202,7 @@ impl StatusWatch {
                 refused: stats.updates_refused,
                 per_second: self.rate(stats.updates_received),
             },
-            problems: self.with_backup(problems(&disk, &late, &agents, now)),
+            problems: self.with_replication(self.with_backup(problems(&disk, &late, &agents, now))),
             dropped: dropped.into_iter().map(|(reason, count)| Dropped { reason, count }).collect(),
             slow: self.slow.all(),
             agents,
@@ -262,6 +262,14 @@ impl CollectorState {
 }
 
 impl StatusWatch {
+    /// Adds what is wrong with a second server.
+    fn with_replication(&self, mut problems: Vec<Problem>) -> Vec<Problem> {
+        let text = self.service.metrics.replication.get().and_then(|state| state.problem());
+        let advice = "Reading works. roundel replication says more; see docs/replication.md.";
+        problems.extend(text.map(|text| Problem { text, advice }));
+        problems
+    }
+
     /// Adds what is wrong with the backup.
     #[cfg(feature = "backup")]
     fn with_backup(&self, mut problems: Vec<Problem>) -> Vec<Problem> {

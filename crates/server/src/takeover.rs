@@ -274,6 +274,8 @@ impl<'a> Takeover<'a> {
                 StoreError::Short(_)
                 | StoreError::Poisoned(_)
                 | StoreError::Backlog(_)
+                | StoreError::NotPrimary(_)
+                | StoreError::NotReplicated(_)
                 | StoreError::Stopping => {
                     return Err(format!(
                         "{}, line {}, \"{name}\": {error}",

@@ -12,6 +12,7 @@ use crate::identity;
 use crate::log::{self, Record, ReplayError};
 use crate::manifest::Manifest;
 use crate::position::Position;
+use crate::replication::History;
 
 /// Where a log is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,28 @@ impl Assembly {
         Ok(Assembly { disk: RealDisk::open(root)?, root: root.to_owned() })
     }
 
+    /// Begins a store in a directory that may hold other files, such as tokens, but no part of a store.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when there is one; the system's.
+    pub fn begin_beside(root: &Path) -> io::Result<Assembly> {
+        std::fs::create_dir_all(root)?;
+        let assembly = Assembly { disk: RealDisk::open(root)?, root: root.to_owned() };
+        match parts_of_store(root)?.first() {
+            None => Ok(assembly),
+            Some(part) => {
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("\"{}\" is there", part.display())))
+            }
+        }
+    }
+
+    /// Removes what was made, and leaves other files.
+    pub fn discard_parts(self) {
+        for path in parts_of_store(&self.root).unwrap_or_default() {
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        }
+    }
+
     /// Begins a shard, of which `manifest` is the text of a captured one.
     ///
     /// # Errors
@@ -74,6 +97,15 @@ impl Assembly {
         let identity = identity::decode(identity).map_err(|error| invalid(&error))?;
         self.disk.sync_all()?;
         identity.store(&self.disk)
+    }
+
+    /// The same of a store with a history.
+    ///
+    /// # Errors
+    /// As [`Assembly::complete`].
+    pub fn complete_as(self, identity: &str, history: &History) -> io::Result<()> {
+        history.store(&self.disk)?;
+        self.complete(identity)
     }
 
     /// Removes what was made: it is not a store.
@@ -155,6 +187,30 @@ impl ShardAssembly<'_> {
             Err(ReplayError::Log(error)) => Err(invalid(&error)),
         }
     }
+}
+
+/// The files and directories in `root` that make up a store: what belongs to the operator, such as tokens, does not.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn parts_of_store(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut parts = Vec::new();
+    let none = Path::new("");
+    let files = [
+        filenames::identity(none),
+        filenames::identity_new(none),
+        filenames::history(none),
+        filenames::history_new(none),
+        filenames::tree(none),
+        filenames::tree_new(none),
+    ];
+    for entry in std::fs::read_dir(root)? {
+        let name = entry?.file_name();
+        if filenames::shard_index(&name).is_some() || files.iter().any(|file| file.as_os_str() == name) {
+            parts.push(root.join(name));
+        }
+    }
+    Ok(parts)
 }
 
 fn invalid(error: &dyn std::fmt::Display) -> io::Error {

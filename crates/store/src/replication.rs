@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::engine::{Reply, StoreError};
 use crate::identity::Identity;
 pub use crate::position::Position;
-pub use crate::shard::worker::applicable;
+pub use crate::shard::worker::{applicable, tells_stream_positions};
 pub use history::{Epoch, History, Role};
 
 /// Where a shard's log ends.
@@ -31,6 +31,14 @@ pub struct LastRecord {
     pub start: Position,
     /// CRC32C of what it says, which does not depend on the server.
     pub check: u32,
+    /// The epoch in which it was written.
+    pub epoch: u32,
+}
+
+/// The last epoch that a store knows, of whose logs these are the ends: a restored one knows it by its log alone.
+pub fn known_epoch(history: &History, ends: &[LogEnd]) -> u32 {
+    let logged = ends.iter().filter_map(|end| end.last).map(|last| last.epoch);
+    logged.max().unwrap_or(0).max(history.epoch())
 }
 
 /// How the log of another server compares with this one.
@@ -90,6 +98,11 @@ pub trait Replica: Send + Sync {
     /// # Errors
     /// When the epoch is not later, or it cannot be written.
     fn fence(&self, epoch: u32) -> Result<(), StoreError>;
+    /// Takes changes again, of a store that was the primary when it was last open and does not follow any other: no epoch begins.
+    ///
+    /// # Errors
+    /// When it was not.
+    fn resume(&self) -> Result<(), StoreError>;
     /// Becomes the primary: begins an epoch, takes changes, and does what is done to placeholders. Returns the epoch. Nothing of a former
     /// primary is applied any more.
     ///

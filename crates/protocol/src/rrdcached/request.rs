@@ -76,6 +76,10 @@ pub enum Request<'a> {
     Verify(Word<'a>),
     /// SNAPSHOT, with the name of the directory.
     Snapshot(Word<'a>),
+    /// PROMOTE: make this server the primary.
+    Promote,
+    /// REPLICATION: who follows whom, and how far.
+    Replication,
     /// RENAME: the name now and then.
     Rename(Word<'a>, Word<'a>),
     /// COPY: the name of the RRD and of its copy.
@@ -211,6 +215,8 @@ impl<'a> Request<'a> {
             Verb::Frames => Request::Frames(words.next().unwrap_or_default()),
             Verb::Verify => Request::Verify(words.next().unwrap_or_default()),
             Verb::Snapshot => Request::Snapshot(words.next().unwrap_or_default()),
+            Verb::Promote => Request::Promote,
+            Verb::Replication => Request::Replication,
             Verb::Rename => Request::Rename(name()?, words.next().ok_or(usage)?),
             Verb::Copy => Request::Copy(name()?, words.next().ok_or(usage)?),
             Verb::Remove => Request::Remove(name()?),

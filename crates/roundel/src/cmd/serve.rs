@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use protocol::rrdcached::address::Address;
 use server::access::Anonymous;
+use server::agents::AgentsSettings;
 use server::config;
 use server::listener::Listen;
+use server::replication::FollowSettings;
 use server::settings::{FilesSettings, Layout, Settings, listen_plain};
 use server::start_check;
 
@@ -40,6 +42,16 @@ pub struct Arguments {
     /// from others
     #[arg(long, value_name = "WHAT")]
     anonymous: Option<String>,
+    /// Follow another server, as [follow] in the configuration: where its [replication] listens, such as tls:primary:42221 or
+    /// frames+tls://primary
+    #[arg(long, value_name = "ADDRESS")]
+    follow: Option<String>,
+    /// The file of the token by which the server that is followed knows this one
+    #[arg(long, value_name = "FILE", requires = "follow")]
+    follow_token_file: Option<PathBuf>,
+    /// Address at which others may follow this server, as [replication] in the configuration; may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    followers: Vec<String>,
     /// Create no placeholder files
     #[arg(long)]
     no_placeholders: bool,
@@ -127,7 +139,31 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
         settings.http_anonymous = anonymous;
     }
     settings.http.extend(arguments.http.iter().cloned());
+    replicate(&mut settings, arguments)?;
     Ok(settings)
+}
+
+/// Applies the options for a second server.
+fn replicate(settings: &mut Settings, arguments: &Arguments) -> Result {
+    if let Some(given) = &arguments.follow {
+        let follow = FollowSettings::of(given).ok_or_else(|| {
+            format!(
+                "--follow {given:?}: give HOST:PORT of the primary's [replication] listen, or tls:HOST:PORT"
+            )
+        })?;
+        let follow = settings.follow.insert(follow);
+        if let Some(file) = &arguments.follow_token_file {
+            follow.identity.token = Some(config::absolute(file).map_err(|error| error.to_string())?);
+        }
+    }
+    for address in &arguments.followers {
+        let is_local = AgentsSettings::is_local(address)
+            .ok_or_else(|| format!("--followers {address:?}: give HOST:PORT, such as 127.0.0.1:42221"))?;
+        settings.replication.open =
+            is_local && (settings.replication.open || settings.replication.listen.is_empty());
+        settings.replication.listen.push(address.clone());
+    }
+    Ok(())
 }
 
 /// Applies the options for layout and store directory.

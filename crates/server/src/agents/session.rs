@@ -11,9 +11,8 @@ use protocol::frames::agent::session::{
 use protocol::frames::agent::{AGENT_BODY_BYTES_MAX, VERSION, VERSION_BEFORE, block::BlockHead};
 use protocol::frames::code::ErrorCode;
 use protocol::frames::{self, HEADER_BYTES};
-use protocol::rrdcached::limits::TOKEN_BYTES_MAX;
 use store::engine::{StoreError, StreamPosition};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -28,6 +27,7 @@ use crate::access::Principal;
 use crate::budget::Share;
 use crate::collectors::store_writer::{StoreWriter, WriteError, WriteFailure, Written};
 use crate::connection::refusal;
+use crate::frames_wire::FramesWire;
 use crate::limits::{
     AGENT_COMMIT_AFTER, AGENT_COMMIT_BYTES, AGENT_CREDIT, AGENT_HELLO_WAIT, AGENT_SILENCE_MAX, READ_BYTES,
 };
@@ -36,8 +36,8 @@ use crate::service::stopped;
 
 /// RRDs of which the log says how many readings were dropped, for one block.
 const DROPPED_LOGGED: usize = 5;
-/// The longest line before the frames: a token.
-const LINE_BYTES_MAX: usize = TOKEN_BYTES_MAX + 8;
+/// The longest body of the first frame.
+const HELLO_BYTES_MAX: usize = 1024;
 
 /// Why a session ends, for the agent.
 type Ending = (ErrorCode, String);
@@ -52,8 +52,8 @@ pub async fn run(
     server: &AgentServer,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let mut wire = Wire { stream, peer, input: Vec::new(), output: Vec::new() };
-    let hello = tokio::time::timeout(AGENT_HELLO_WAIT, wire.hello(server));
+    let mut wire = FramesWire::new(stream, peer, AGENT_SILENCE_MAX);
+    let hello = tokio::time::timeout(AGENT_HELLO_WAIT, greet(&mut wire, server));
     let Some((hello, who)) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
     let mut place = server.registry.take(&hello.name).await;
     let name = String::from_utf8_lossy(&hello.name).into_owned();
@@ -103,106 +103,21 @@ struct Greeting {
     sent: u64,
 }
 
-/// The socket, with what has arrived and what is to be sent.
-struct Wire<S> {
-    stream: S,
-    peer: Peer,
-    input: Vec<u8>,
-    output: Vec<u8>,
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// Agrees on frames, and reads the first one; `None` when there is none that an agent sends.
-    async fn hello(&mut self, server: &AgentServer) -> io::Result<Option<(Greeting, Arc<Principal>)>> {
-        if !self.read_line().await? {
-            return Ok(None);
-        }
-        let access = &server.service.access;
-        let mut who = access.of_peer(&self.peer).unwrap_or_else(|| Arc::clone(&server.anonymous));
-        if let Some(token) = self.input.strip_prefix(b"AUTH ") {
-            let end = token.iter().position(|&byte| byte == b'\n').unwrap_or_default();
-            let (known, line) = (access.of_token(token[..end].trim_ascii()), "AUTH ".len() + end + 1);
-            self.input.drain(..line);
-            match known {
-                Some(known) => who = known,
-                None => return self.refuse(server, "this token is not known, or has ended").await,
-            }
-            self.output.extend_from_slice(format!("0 authenticated as {}\n", who.name).as_bytes());
-            self.flush().await?;
-            if !self.read_line().await? {
-                return Ok(None);
-            }
-        }
-        if who.rights.is_nothing() {
-            return self.refuse(server, "an agent must say who it is here: token_file in its [agent]").await;
-        }
-        let asked = |version: &u32| format!("{}\n", frames::negotiation(*version));
-        let mut versions = [VERSION, VERSION_BEFORE].into_iter();
-        let Some(version) = versions.find(|version| self.input.starts_with(asked(version).as_bytes())) else {
-            let text =
-                format!("-1 {} {VERSION_BEFORE} and {VERSION} are spoken here.\n", frames::OTHER_VERSIONS);
-            self.output.extend_from_slice(text.as_bytes());
-            self.flush().await?;
-            return Ok(None);
-        };
-        self.input.drain(..asked(&version).len());
-        self.output.extend_from_slice(format!("{}\n", frames::agreement(version)).as_bytes());
-        self.flush().await?;
-        loop {
-            match frames::scan(&self.input, 1024)
-                .map(|found| found.map(|(frame, used)| (FromAgent::decode(frame), used)))
-            {
-                Ok(None) => {}
-                Ok(Some((Ok(FromAgent::Hello(hello)), used))) => {
-                    let Hello { epoch, sent, name } = hello;
-                    let greeting = Greeting { version, name: name.into(), epoch, sent };
-                    self.input.drain(..used);
-                    return Ok(Some((greeting, who)));
-                }
-                Ok(Some(_)) | Err(_) => return Ok(None),
-            }
-            if self.read().await? == 0 {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Reads until a line has arrived; false when there is none.
-    async fn read_line(&mut self) -> io::Result<bool> {
-        while !self.input.contains(&b'\n') {
-            if self.input.len() > LINE_BYTES_MAX || self.read().await? == 0 {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Says why the client is not let in.
-    async fn refuse<T>(&mut self, server: &AgentServer, why: &str) -> io::Result<Option<T>> {
-        server.service.metrics.authentications_refused.inc();
-        server.service.access.refused(&self.peer.to_string(), why);
-        self.output.extend_from_slice(format!("-1 {why}\n").as_bytes());
-        self.flush().await?;
-        Ok(None)
-    }
-
-    /// Reads what has arrived; 0 at the end.
-    async fn read(&mut self) -> io::Result<usize> {
-        self.input.reserve(READ_BYTES);
-        self.stream.read_buf(&mut self.input).await
-    }
-
-    async fn flush(&mut self) -> io::Result<()> {
-        if !self.output.is_empty() {
-            let sent = async {
-                self.stream.write_all(&self.output).await?;
-                self.stream.flush().await
-            };
-            tokio::time::timeout(AGENT_SILENCE_MAX, sent).await??;
-            self.output.clear();
-        }
-        Ok(())
-    }
+/// Agrees on frames, and reads the first one; `None` when there is none that an agent sends.
+async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
+    wire: &mut FramesWire<S>,
+    server: &AgentServer,
+) -> io::Result<Option<(Greeting, Arc<Principal>)>> {
+    let advice = "an agent must say who it is here: token_file in its [agent]";
+    let known = [VERSION, VERSION_BEFORE];
+    let Some((version, who)) = wire.agree(&server.service, &server.anonymous, &known, advice).await? else {
+        return Ok(None);
+    };
+    let Some(frame) = wire.first_frame(HELLO_BYTES_MAX).await? else { return Ok(None) };
+    let Ok(FromAgent::Hello(Hello { epoch, sent, name })) = FromAgent::decode(frame.as_frame()) else {
+        return Ok(None);
+    };
+    Ok(Some((Greeting { version, name: name.into(), epoch, sent }, who)))
 }
 
 /// A position that is being recorded.
@@ -288,7 +203,7 @@ impl<'a> Session<'a> {
 
     async fn serve(
         &mut self,
-        wire: &mut Wire<impl AsyncRead + AsyncWrite + Unpin>,
+        wire: &mut FramesWire<impl AsyncRead + AsyncWrite + Unpin>,
         place: &mut Place<'_>,
         stop: &mut watch::Receiver<bool>,
     ) -> io::Result<Option<Ending>> {
@@ -336,7 +251,7 @@ impl<'a> Session<'a> {
     /// Does what the frames say that have arrived whole.
     async fn take_frames(
         &mut self,
-        wire: &mut Wire<impl AsyncRead + AsyncWrite + Unpin>,
+        wire: &mut FramesWire<impl AsyncRead + AsyncWrite + Unpin>,
     ) -> Result<(), Ending> {
         let input = std::mem::take(&mut wire.input);
         let mut at = 0;

@@ -84,6 +84,8 @@ impl WriteError {
                     | StoreError::Locked
                     | StoreError::Backlog(_)
                     | StoreError::TooFast(_)
+                    | StoreError::NotPrimary(_)
+                    | StoreError::NotReplicated(_)
             )
         )
     }

@@ -45,6 +45,10 @@ pub const OPEN_BYTES: RangeInclusive<usize> = 4 << 10..=1 << 40;
 pub const LOG_BYTES: RangeInclusive<u64> = 32 << 10..=1 << 40;
 /// Bytes of an agent's spool: with less, it has room for no day without the store.
 pub const SPOOL_BYTES: [&str; 2] = ["1 MB", "64 TB"];
+/// Bytes of log kept for a follower that is away.
+pub const KEPT_LOG: [&str; 2] = ["1 MB", "1 TB"];
+/// How long an answer waits for a follower.
+pub const ACK_TIMEOUT: [&str; 2] = ["1s", "1h"];
 /// How long an agent keeps what the store has.
 pub const SPOOL_KEEP: [&str; 2] = ["0s", "52w"];
 /// How long removed RRDs, and files that were taken in, are kept.

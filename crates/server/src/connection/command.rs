@@ -16,6 +16,7 @@ pub mod info;
 pub mod lines;
 pub mod list;
 pub mod rename;
+pub mod replication;
 pub mod rest;
 pub mod snapshot;
 pub mod stat;
@@ -176,6 +177,8 @@ fn command(
         Request::Ping => reply::push_status(out, 0, b"PONG"),
         Request::Verify(word) => return verify::verify(service, &word, out),
         Request::Snapshot(word) => return snapshot::snapshot(service, &word, out),
+        Request::Promote => return replication::promote(service, out),
+        Request::Replication => return replication::status(service, out),
         Request::Fetch(request) => return fetch::fetch(service, &request, kept, out),
         Request::Info(name) => return info::info(service, &name, out),
         Request::First(name, rra) => return times::first(service, &name, rra, out),

@@ -125,6 +125,9 @@ pub fn code(error: &StoreError) -> ErrorCode {
         | StoreError::TooLarge(_)
         | StoreError::TooFast(_)
         | StoreError::Backlog(_)
+        | StoreError::NotPrimary(_)
+        | StoreError::NotReplicated(_)
+        | StoreError::Replica(_)
         | StoreError::Locked
         | StoreError::Io { .. }
         | StoreError::Placeholder(_) => ErrorCode::Other,
@@ -147,6 +150,7 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::TooLarge(_)
         | StoreError::TooFast(_)
         | StoreError::Backlog(_)
+        | StoreError::NotPrimary(_)
         | StoreError::Unsupported(_) => DropReason::Refused,
         StoreError::Short(_)
         | StoreError::Poisoned(_)
@@ -156,6 +160,8 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::Locked
         | StoreError::Io { .. }
         | StoreError::Placeholder(_)
+        | StoreError::NotReplicated(_)
+        | StoreError::Replica(_)
         | StoreError::Stopping => DropReason::Store,
     }
 }

@@ -108,12 +108,17 @@ pub fn status(error: &StoreError) -> StatusCode {
         | StoreError::Unfit { .. }
         | StoreError::Unsupported(_) => StatusCode::UNPROCESSABLE_ENTITY,
         // These pass by themselves.
-        StoreError::Stopping | StoreError::Locked | StoreError::Backlog(_) => StatusCode::SERVICE_UNAVAILABLE,
+        StoreError::Stopping
+        | StoreError::Locked
+        | StoreError::Backlog(_)
+        | StoreError::NotPrimary(_)
+        | StoreError::NotReplicated(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::Short(_) => StatusCode::INSUFFICIENT_STORAGE,
         StoreError::Poisoned(_)
         | StoreError::Segment(_)
         | StoreError::Lost(_)
         | StoreError::Damaged { .. }
+        | StoreError::Replica(_)
         | StoreError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

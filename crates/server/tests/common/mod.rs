@@ -147,7 +147,7 @@ impl Roundel {
         sockets.site.templates = Some(directory.path().join("graphs"));
         // As if it collected this host; tests write the readings.
         sockets.site.host = Some("hosts/here".into());
-        let daemon = Daemon::start(daemon::runtime().unwrap(), service, sockets, None).unwrap();
+        let daemon = Daemon::start(daemon::runtime().unwrap(), service, sockets).unwrap();
         Roundel { daemon: Some(daemon), directory }
     }
 

@@ -30,14 +30,14 @@ pub fn find(disk: &dyn Disk, dir: &Path, end: Position) -> io::Result<Option<Las
         }
     })?;
     let Some(start) = found else { return Ok(None) };
-    check(disk, dir, start, end).map(|check| check.map(|check| LastRecord { start, check }))
+    at(disk, dir, start, end)
 }
 
-/// What the record from `start` to `end` says, as [`LastRecord::check`]; `None` when none stands there.
+/// The record from `start` to `end`; `None` when none stands there.
 ///
 /// # Errors
 /// The disk's.
-pub fn check(disk: &dyn Disk, dir: &Path, start: Position, end: Position) -> io::Result<Option<u32>> {
+pub fn at(disk: &dyn Disk, dir: &Path, start: Position, end: Position) -> io::Result<Option<LastRecord>> {
     let bytes = end.offset.saturating_sub(start.offset);
     if start.generation != end.generation || bytes < ENVELOPE_BYTES as u64 {
         return Ok(None);
@@ -54,5 +54,10 @@ pub fn check(disk: &dyn Disk, dir: &Path, start: Position, end: Position) -> io:
         Err(error) => return Err(error),
     }
     let is_whole = envelope::peek(&record, start) == Ok(record.len());
-    Ok((is_whole && envelope::decode(&record, start).is_ok()).then(|| envelope::check_of(&record)))
+    let decoded = if is_whole { envelope::decode(&record, start).ok() } else { None };
+    Ok(decoded.map(|decoded| LastRecord {
+        start,
+        check: envelope::check_of(&record),
+        epoch: decoded.stamp.epoch,
+    }))
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-pub use replica::applicable;
+pub use replica::{applicable, tells_stream_positions};
 pub use slot::WorkerSlot;
 
 use self::answers::Answer;

@@ -21,6 +21,14 @@ impl Stripes {
         Ok(())
     }
 
+    /// Takes changes from now on, and does what is done to placeholders.
+    fn take_changes(&self) -> Result<(), StoreError> {
+        // While it followed, it asked all shards.
+        self.core.homes.forget();
+        self.tenure().set_role(Role::Primary);
+        self.begin_naming().map_err(|error| StoreError::Replica(error.to_string()))
+    }
+
     /// Waits until the shards have done what they were sent.
     fn settle(&self) -> Result<(), StoreError> {
         self.core.every_shard(Command::Sync)
@@ -66,10 +74,10 @@ impl Replica for Stripes {
             }
             // Two new stores are the same.
             let Some(theirs) = end.last else { continue };
-            let found = last::check(&*files.disk, &files.dir, theirs.start, end.position)
+            let found = last::at(&*files.disk, &files.dir, theirs.start, end.position)
                 .map_err(|error| StoreError::io("reading the log", error))?;
             match found {
-                Some(check) if check == theirs.check => {}
+                Some(ours) if ours.check == theirs.check => {}
                 Some(_) => return Ok(Comparison::Parted { shard, at: theirs.start }),
                 None => return Ok(Comparison::Gone),
             }
@@ -120,6 +128,14 @@ impl Replica for Stripes {
         self.keep_history(&mut kept, new)
     }
 
+    fn resume(&self) -> Result<(), StoreError> {
+        let kept = lock(&self.history);
+        if kept.role != Role::Primary || self.tenure().role() == Role::Primary {
+            return Err(StoreError::Replica("this server was not the primary, or is it already".into()));
+        }
+        self.take_changes()
+    }
+
     fn promote(&self) -> Result<u32, StoreError> {
         let mut kept = lock(&self.history);
         let before = self.tenure().role();
@@ -139,10 +155,7 @@ impl Replica for Stripes {
             return Err(error);
         }
         self.tenure().begin_epoch(epoch);
-        // While it followed, it asked all shards.
-        self.core.homes.forget();
-        self.tenure().set_role(Role::Primary);
-        self.begin_naming().map_err(|error| StoreError::Replica(error.to_string()))?;
+        self.take_changes()?;
         Ok(epoch)
     }
 }

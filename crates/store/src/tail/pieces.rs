@@ -70,8 +70,16 @@ impl ShardTail {
     /// # Errors
     /// When the disk fails, or a newer program wrote the next record.
     pub fn read(&mut self, bytes_max: usize) -> Result<Option<Piece>, TailError> {
+        self.read_before(self.end(), bytes_max)
+    }
+
+    /// The same, of the records before `end`, where one ends.
+    ///
+    /// # Errors
+    /// As [`ShardTail::read`].
+    pub fn read_before(&mut self, end: Position, bytes_max: usize) -> Result<Option<Piece>, TailError> {
         let from = self.next;
-        let piece = self.read_between(from, self.end(), bytes_max)?;
+        let piece = self.read_between(from, end.min(self.end()), bytes_max)?;
         self.next = match &piece {
             None => from,
             Some(Piece::Records(raw)) => raw.end(),

@@ -218,3 +218,17 @@ fn whole(bytes: &[u8], at: Position) -> Option<Record<'_>> {
 fn goes_on(record: &Record<'_>) -> bool {
     record.kind == Kind::Part && ImportPart::decode(record.body).is_ok_and(|part| part.is_followed())
 }
+
+/// Whether one of the records, which begin at `from`, says how far a stream has been applied: it is true only once what other shards were
+/// sent before is applied, too.
+pub fn tells_stream_positions(records: &[u8], from: Position) -> bool {
+    let (mut at, mut used) = (from, 0);
+    while let Some(record) = whole(&records[used..], at) {
+        if record.kind == Kind::Stream {
+            return true;
+        }
+        used += (record.end.offset - at.offset) as usize;
+        at = record.end;
+    }
+    false
+}

@@ -1,0 +1,249 @@
+//! One session of a follower, on the primary's side.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use protocol::frames;
+use protocol::frames::replication::{
+    Ending, FOLLOWER_BODY_BYTES_MAX, FromFollower, FromPrimary, Hello, VERSION, Wish, push_from_primary,
+};
+use store::engine::StoreError;
+use store::replication::{Comparison, LogEnd, Position, Replica, Role};
+use store::tail::{LogTail, Reach};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+
+use super::primary::FollowerServer;
+use super::sending::{Sender, Start};
+use super::state::Seen;
+use super::{store_end, store_position};
+use crate::access::audit::Event;
+use crate::frames_wire::FramesWire;
+use crate::limits::{FOLLOWER_HELLO_WAIT, FOLLOWER_QUEUE, FOLLOWER_SILENCE_MAX, FOLLOWERS_KEPT_MAX};
+use crate::peer::Peer;
+use crate::service::stopped;
+
+/// Why a session ends, for the follower.
+pub(super) type Refused = (Ending, String);
+
+/// Serves a follower until it leaves or `stop` becomes true.
+///
+/// # Errors
+/// Errors of the socket.
+pub(super) async fn run(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
+    server: &FollowerServer,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let mut wire = FramesWire::new(stream, peer, FOLLOWER_SILENCE_MAX);
+    let advice = "a follower must say who it is here: token_file in its [follow]";
+    let greeted = async {
+        let agreed = wire.agree(&server.service, &server.anonymous, &[VERSION], advice).await?;
+        let Some((_, who)) = agreed else { return Ok(None) };
+        Ok(wire.first_frame(FOLLOWER_BODY_BYTES_MAX).await?.map(|frame| (frame, who)))
+    };
+    let greeted: io::Result<_> = tokio::time::timeout(FOLLOWER_HELLO_WAIT, greeted).await.unwrap_or(Ok(None));
+    let Some((frame, who)) = greeted? else { return Ok(()) };
+    let Ok(FromFollower::Hello(hello)) = FromFollower::decode(frame.as_frame()) else { return Ok(()) };
+    let name = String::from_utf8_lossy(hello.name).into_owned();
+    let begun = match who.rights.operate {
+        true => tokio::task::block_in_place(|| begin(server, &hello, &name)),
+        false => {
+            server.service.access.refused(&who.name, "to follow this server");
+            Err((Ending::Permission, format!("the token of \"{}\" may not operate this server", who.name)))
+        }
+    };
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err((ending, text)) => {
+            tracing::warn!(follower = name, "no session with a follower: {text}");
+            push_from_primary(&mut wire.output, &FromPrimary::Ended(ending, text.as_bytes()));
+            return wire.flush().await;
+        }
+    };
+    let event = Event { who: &who.name, what: "follow", name: None, detail: Some(&name) };
+    server.service.access.audit.record(&event);
+    tracing::info!(follower = name, copy = matches!(begun.start, Start::Copy), "a follower has connected");
+    let ended = serve(wire, server, begun, &name, stop).await;
+    tracing::info!(follower = name, "a follower has left");
+    ended
+}
+
+/// A session that can begin.
+struct Begun {
+    tail: LogTail,
+    start: Start,
+}
+
+/// Compares the logs, and decides from where on the follower gets them.
+fn begin(server: &FollowerServer, hello: &Hello<'_>, name: &str) -> Result<Begun, Refused> {
+    let other = |error: &dyn std::fmt::Display| (Ending::Other, error.to_string());
+    let engine = &server.service.engine;
+    let replica = engine.replica().ok_or_else(|| other(&"the store of this server has no log"))?;
+    if hello.wish != Wish::Copy && hello.store != replica.identity().id {
+        return Err((Ending::OtherStore, "the store of this server is another one".to_string()));
+    }
+    let epoch = replica.history().epoch();
+    if hello.wish != Wish::Copy && hello.epoch > epoch {
+        replica.fence(hello.epoch).map_err(|error| other(&error))?;
+        tracing::error!(
+            by = name,
+            epoch = hello.epoch,
+            "another server was made the primary in place of this one, which takes no changes from now on"
+        );
+        let text = format!("this server knows now that epoch {} has begun", hello.epoch);
+        return Err((Ending::Fenced, text));
+    }
+    if hello.wish == Wish::Fence {
+        return Err(other(&format!("this server knows epoch {epoch} of the store")));
+    }
+    if replica.tenure().role() != Role::Primary {
+        return Err((
+            Ending::NotPrimary,
+            "this server takes no changes itself, and is not to be followed".into(),
+        ));
+    }
+    // Before the comparison: what is there then stays.
+    let tail = engine.tail(Reach::Committed, server.log_bytes).map_err(|error| other(&error))?;
+    let start = match hello.wish {
+        Wish::Follow => Start::Log(compare(replica, hello)?),
+        _ => Start::Copy,
+    };
+    // From here on this tail keeps the log.
+    server.forget(name);
+    Ok(Begun { tail, start })
+}
+
+/// Where the follower's logs end, if this server's go on there.
+fn compare(replica: &dyn Replica, hello: &Hello<'_>) -> Result<Vec<Position>, Refused> {
+    let ends: Vec<LogEnd> = hello.ends.iter().map(store_end).collect();
+    if ends.len() != replica.identity().shard_count as usize {
+        return Err((Ending::Other, "the follower's store has another number of shards".to_string()));
+    }
+    let failed = |error: StoreError| (Ending::Other, error.to_string());
+    match replica.compare(hello.epoch, &ends).map_err(failed)? {
+        Comparison::Beginning => Ok(ends.iter().map(|end| end.position).collect()),
+        Comparison::Parted { shard, at } => {
+            let theirs = ends[shard].position;
+            Err((
+                Ending::Parted,
+                format!(
+                    "the log of shard {shard} of \"{}\" ends at {theirs} and has, from {at} on at the latest, what this server does not have",
+                    String::from_utf8_lossy(hello.name)
+                ),
+            ))
+        }
+        Comparison::Gone => Err((
+            Ending::Gone,
+            "this server no longer has the log from where the follower's ends: it has to begin with a copy"
+                .to_string(),
+        )),
+    }
+}
+
+impl FollowerServer {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, LogTail>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self, name: &str) {
+        self.kept().remove(name);
+    }
+
+    /// Keeps the log for a follower that has left.
+    fn keep(&self, name: &str, tail: LogTail) {
+        let mut kept = self.kept();
+        if kept.len() < FOLLOWERS_KEPT_MAX || kept.contains_key(name) {
+            kept.insert(name.to_string(), tail);
+        }
+    }
+}
+
+async fn serve(
+    wire: FramesWire<impl AsyncRead + AsyncWrite + Unpin>,
+    server: &FollowerServer,
+    begun: Begun,
+    name: &str,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let FramesWire { stream, input, .. } = wire;
+    let (mut read, mut write) = tokio::io::split(stream);
+    let (frames, mut queue) = mpsc::channel::<Vec<u8>>(FOLLOWER_QUEUE);
+    let acknowledged = Arc::new(Mutex::new(Vec::new()));
+    let sender = Sender {
+        engine: Arc::clone(&server.service.engine),
+        tail: begun.tail,
+        acknowledged: Arc::clone(&acknowledged),
+        frames,
+        name: name.to_string(),
+    };
+    let thread =
+        std::thread::Builder::new().name("follower".into()).spawn(move || sender.run(begun.start))?;
+    server.state.followers().insert(name.to_string(), Seen { connected: true, bytes_behind: 0 });
+    let writing = async {
+        while let Some(frame) = queue.recv().await {
+            let sent = async {
+                write.write_all(&frame).await?;
+                write.flush().await
+            };
+            tokio::time::timeout(FOLLOWER_SILENCE_MAX, sent).await??;
+            server.state.sent_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let reading = take_acknowledgements(&mut read, input, server, name, &acknowledged);
+    let ended = tokio::select! {
+        biased;
+        () = stopped(&mut stop) => Ok(()),
+        ended = reading => ended,
+        ended = writing => ended,
+    };
+    // The thread ends when it cannot send any more.
+    drop(queue);
+    if let Ok(Ok(tail)) = tokio::task::spawn_blocking(move || thread.join()).await {
+        server.keep(name, tail);
+    }
+    if let Some(seen) = server.state.followers().get_mut(name) {
+        seen.connected = false;
+    }
+    ended
+}
+
+/// Reads what a follower has, until it leaves.
+async fn take_acknowledgements(
+    read: &mut (impl AsyncRead + Unpin),
+    mut input: Vec<u8>,
+    server: &FollowerServer,
+    name: &str,
+    acknowledged: &Mutex<Vec<Position>>,
+) -> io::Result<()> {
+    let Some(replica) = server.service.engine.replica() else { return Ok(()) };
+    loop {
+        while let Some((frame, used)) =
+            frames::scan(&input, FOLLOWER_BODY_BYTES_MAX).map_err(io::Error::other)?
+        {
+            let FromFollower::Acknowledged(positions) =
+                FromFollower::decode(frame).map_err(io::Error::other)?
+            else {
+                return Err(io::Error::other("a second HELLO"));
+            };
+            let positions: Vec<Position> = positions.into_iter().map(store_position).collect();
+            let ends = replica.moment();
+            let behind = ends.iter().zip(&positions);
+            let behind = behind.map(|(end, has)| end.offset.saturating_sub(has.offset)).sum();
+            for (shard, position) in positions.iter().enumerate() {
+                replica.acknowledged(shard, *position);
+            }
+            server.state.followers().insert(name.to_string(), Seen { connected: true, bytes_behind: behind });
+            *acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = positions;
+            input.drain(..used);
+        }
+        let silence = tokio::time::timeout(FOLLOWER_SILENCE_MAX, read.read_buf(&mut input));
+        if silence.await?? == 0 {
+            return Ok(());
+        }
+    }
+}
