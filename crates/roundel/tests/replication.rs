@@ -1,0 +1,187 @@
+//! Two servers of one store: what is killed, cut off, promoted and brought back, with the daemon's own executable.
+//!
+//! `ROUNDEL_SEED=n` runs one seed of the kills, `ROUNDEL_SEEDS=n` sets how many there are.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+#[path = "replication/cable.rs"]
+mod cable;
+#[path = "replication/kills.rs"]
+mod kills;
+#[path = "replication/server.rs"]
+mod server;
+
+use std::time::{Duration, Instant};
+
+use cable::Cable;
+use oracle::{free_port, wait_until};
+use server::{CREATE, Pair, Server};
+
+#[test]
+fn a_follower_copies_follows_and_takes_over() {
+    let mut pair = Pair::start("");
+    let [a, b] = &mut pair.servers;
+    a.say(&format!("CREATE d/before.rrd {CREATE}"));
+    a.say("UPDATE d/before.rrd 1000000010:1");
+    b.start();
+    wait_until("a copy that is followed", || b.status("connected") == "yes");
+    a.say(&format!("CREATE d/later.rrd {CREATE}"));
+    assert_eq!(a.say("UPDATE d/later.rrd 1000000010:7"), "0 errors, enqueued 1 value(s).");
+    a.say("TUNE d/later.rrd -h v:33");
+    assert_eq!(a.say("RENAME d/before.rrd e/renamed.rrd").split_once(' ').unwrap().0, "0");
+    wait_until("the rename", || b.say("LAST e/renamed.rrd") == "0 1000000010");
+    wait_until("the update", || b.say("LAST d/later.rrd") == "0 1000000010");
+    assert_eq!(a.dump("d/later.rrd"), b.dump("d/later.rrd"));
+    assert_eq!(a.dump("e/renamed.rrd"), b.dump("e/renamed.rrd"));
+    assert_eq!(b.say("LAST d/before.rrd").split(' ').next(), Some("-1"));
+    let age: u64 = b.status("age_ms").parse().unwrap();
+    assert!(age < 10_000, "{age}");
+    for change in [
+        "UPDATE d/later.rrd 1000000020:1",
+        &format!("CREATE d/own.rrd {CREATE}"),
+        "REMOVE d/later.rrd",
+        "TUNE d/later.rrd -h v:1",
+        "RENAME d/later.rrd d/x.rrd",
+    ] {
+        let answer = b.say(change);
+        assert!(answer.starts_with("-1 ") && answer.contains("roundel promote"), "{change}: {answer}");
+    }
+    assert!(a.say("PROMOTE").contains("is the primary already"));
+
+    a.kill();
+    let asked = Instant::now();
+    assert!(b.run(&["promote"]).starts_with("the server at "));
+    assert_eq!(b.say("UPDATE d/later.rrd 1000000020:9"), "0 errors, enqueued 1 value(s).");
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    wait_until("placeholders", || {
+        b.base().join("d/later.rrd").exists() && b.base().join("e/renamed.rrd").exists()
+    });
+    assert!(!b.base().join("d/before.rrd").exists());
+
+    // The old primary comes back, and follows.
+    a.start();
+    wait_until("the old primary follows", || {
+        a.status("role") == "follower" && a.status("connected") == "yes"
+    });
+    wait_until("what it has missed", || a.say("LAST d/later.rrd") == "0 1000000020");
+    assert_eq!(a.dump("d/later.rrd"), b.dump("d/later.rrd"));
+    assert_eq!((a.status("epoch"), b.status("epoch")), ("1".to_string(), "1".to_string()));
+    // And goes back.
+    b.kill();
+    a.run(&["promote"]);
+    a.say("UPDATE d/later.rrd 1000000030:9");
+    b.start();
+    wait_until("the other follows again", || b.say("LAST d/later.rrd") == "0 1000000030");
+    assert_eq!(b.status("epoch"), "2");
+    assert_eq!(a.dump("d/later.rrd"), b.dump("d/later.rrd"));
+    for server in &pair.servers {
+        server.verify();
+    }
+}
+
+/// What only the old primary had is kept beside, and its own files stay.
+#[test]
+fn what_the_new_primary_does_not_have_is_set_aside() {
+    let mut pair = Pair::start("");
+    let [a, b] = &mut pair.servers;
+    b.start();
+    a.say(&format!("CREATE x.rrd {CREATE}"));
+    wait_until("the RRD", || b.say("LAST x.rrd").starts_with("0 "));
+    b.kill();
+    a.say("UPDATE x.rrd 1000000010:1");
+    std::fs::write(a.store().join("tokens.mine"), "").unwrap();
+    a.kill();
+    b.start();
+    assert!(b.run(&["promote"]).contains("it had not caught up"));
+    b.say("UPDATE x.rrd 1000000020:2");
+    a.start();
+    wait_until("the old primary follows", || a.say("LAST x.rrd") == "0 1000000020");
+    assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
+    assert!(a.store().join("tokens.mine").exists());
+    let aside = std::fs::read_dir(a.store()).unwrap().map(|entry| entry.unwrap().path());
+    let aside = aside.filter(|path| path.to_string_lossy().contains("/parted-")).collect::<Vec<_>>();
+    assert_eq!(aside.len(), 1);
+    let exported = a.path("exported");
+    a.tool(&["export", "--from", aside[0].to_str().unwrap(), "--all", "--to", exported.to_str().unwrap()]);
+    let kept =
+        std::process::Command::new("rrdtool").arg("last").arg(exported.join("x.rrd")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&kept.stdout).trim(), "1000000010");
+}
+
+/// The two cannot reach each other: with `ack = "replica"` the old primary answers nothing as done any more, and once they can, it
+/// knows why.
+#[test]
+fn a_primary_that_is_cut_off_acknowledges_nothing_and_is_fenced() {
+    let mut pair = Pair::start("ack = 'replica'\nack_timeout = '1s'\n");
+    let [a, b] = &mut pair.servers;
+    let cable = Cable::new(free_port(), a.followers_port);
+    b.follow_through(cable.port);
+    b.start();
+    wait_until("a follower", || b.status("connected") == "yes");
+    assert_eq!(a.say(&format!("CREATE x.rrd {CREATE}")), "0 RRD created OK");
+    assert_eq!(a.say("UPDATE x.rrd 1000000010:1"), "0 errors, enqueued 1 value(s).");
+    assert_eq!(b.say("LAST x.rrd"), "0 1000000010", "it was answered when the follower had it");
+    let mut second = 1_000_000_010;
+    let mut update = |server: &Server| {
+        second += 10;
+        server.say(&format!("UPDATE x.rrd {second}:2"))
+    };
+    for direction in [0, 1] {
+        cable.cut(direction);
+        let refused = update(a);
+        assert!(refused.contains("no follower has taken this"), "{refused}");
+        cable.mend(direction);
+        wait_until("the follower again", || update(a).starts_with("0 "));
+    }
+    cable.cut(0);
+    cable.cut(1);
+    b.run(&["promote"]);
+    assert!(b.say("UPDATE x.rrd 2000000000:4").contains("no follower has taken this"), "it has none either");
+    assert!(a.say("UPDATE x.rrd 2000000010:5").contains("no follower has taken this"));
+    cable.mend(0);
+    cable.mend(1);
+    wait_until("the old primary knows", || a.status("role") == "fenced");
+    assert!(a.say("UPDATE x.rrd 2000000020:5").contains("another one was made the primary"));
+    // It is so after a restart, too.
+    a.follow_nobody();
+    a.kill();
+    a.start();
+    assert!(a.say("UPDATE x.rrd 2000000020:5").contains("another one was made the primary"));
+}
+
+/// A follower whose place in the log is gone begins with a copy; tokens, and a store that is another one.
+#[test]
+fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
+    let mut pair = Pair::start("log = '1 MB'\n");
+    let [a, b] = &mut pair.servers;
+    b.start();
+    a.say(&format!("CREATE x.rrd {CREATE}"));
+    wait_until("the RRD", || b.say("LAST x.rrd").starts_with("0 "));
+    b.kill();
+    // The primary forgets what it keeps for others when it is restarted, and its log with the next checkpoint.
+    a.kill();
+    a.more("[stripes]\nlog_bytes = 32768\n");
+    a.follow_nobody();
+    a.start();
+    let mut second = 1_000_000_000;
+    for _ in 0..100 {
+        let lines: Vec<String> = (0..20_000)
+            .map(|_| {
+                second += 1;
+                format!("UPDATE x.rrd {second}:{second}.1234567890123456789012345")
+            })
+            .collect();
+        let answer = a.client().batch(&lines).unwrap();
+        assert_eq!(answer.status, 0, "{answer:?}");
+    }
+    b.start();
+    wait_until("a new copy", || b.say("LAST x.rrd") == format!("0 {second}"));
+    assert!(b.log().contains("it is copied again"), "{}", b.log());
+    assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
+
+    let directory = tempfile::tempdir().unwrap();
+    let mut other = Server::new(directory.path(), "other", "");
+    other.start();
+    other.kill();
+    other.follow(a.followers_port);
+    assert!(other.fails().contains("is another one"), "{}", other.log());
+}

@@ -1,0 +1,190 @@
+//! A daemon of a pair, with its configuration.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use oracle::{Client, free_port, wait_for};
+
+const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
+/// What follows the name in CREATE: each second has its own row.
+pub const CREATE: &str = "-b 1000000000 -s 1 DS:v:GAUGE:1000000000:U:U RRA:LAST:0:1:2000";
+
+/// Two servers of one store: the first is the primary, and runs; the second is to follow it.
+pub struct Pair {
+    pub servers: [Server; 2],
+    _directory: tempfile::TempDir,
+}
+
+pub struct Server {
+    directory: PathBuf,
+    pub followers_port: u16,
+    follow: Option<u16>,
+    replication: String,
+    more: String,
+    child: Option<Child>,
+}
+
+impl Pair {
+    /// With these further lines in `[replication]` of both.
+    pub fn start(replication: &str) -> Pair {
+        let directory = tempfile::tempdir().unwrap();
+        let mut servers = ["a", "b"].map(|name| Server::new(directory.path(), name, replication));
+        servers[0].start();
+        // From now on both have the other in their configuration, whoever of them is the primary.
+        let [a, b] = &mut servers;
+        a.follow = Some(b.followers_port);
+        b.follow = Some(a.followers_port);
+        Pair { servers, _directory: directory }
+    }
+}
+
+impl Server {
+    pub fn new(parent: &Path, name: &str, replication: &str) -> Server {
+        let directory = parent.join(name);
+        std::fs::create_dir_all(directory.join("base")).unwrap();
+        let (replication, followers_port) = (replication.to_string(), free_port());
+        Server { directory, followers_port, follow: None, replication, more: String::new(), child: None }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.path("store")
+    }
+
+    pub fn base(&self) -> PathBuf {
+        self.path("base")
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    pub fn follow(&mut self, port: u16) {
+        self.follow = Some(port);
+    }
+
+    pub fn follow_through(&mut self, port: u16) {
+        self.follow(port);
+    }
+
+    pub fn follow_nobody(&mut self) {
+        self.follow = None;
+    }
+
+    /// Further sections of its configuration.
+    pub fn more(&mut self, text: &str) {
+        self.more.push_str(text);
+    }
+
+    fn spawn(&self) -> Child {
+        let follow = self.follow.map(|port| format!("[follow]\nprimary = '127.0.0.1:{port}'\n"));
+        let config = format!(
+            "store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n[replication]\nlisten = ['127.0.0.1:{}']\n{}{}{}",
+            self.followers_port,
+            self.replication,
+            follow.unwrap_or_default(),
+            self.more
+        );
+        std::fs::write(self.path("roundel.toml"), config).unwrap();
+        let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let mut command = Command::new(ROUNDEL);
+        command
+            .arg("serve")
+            .current_dir(&self.directory)
+            .env_remove("RRDCACHED_ADDRESS")
+            .env_remove("RUST_LOG");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    }
+
+    /// Starts it, and waits until it answers.
+    pub fn start(&mut self) {
+        self.spawn_only();
+        self.client();
+    }
+
+    /// Starts it; it answers later.
+    pub fn spawn_only(&mut self) {
+        assert!(self.child.is_none());
+        self.child = Some(self.spawn());
+    }
+
+    /// Starts it where it cannot start; what it says.
+    pub fn fails(&mut self) -> String {
+        let mut child = self.spawn();
+        let status = wait_for("the daemon to give up", || child.try_wait().unwrap());
+        assert!(!status.success());
+        self.log()
+    }
+
+    /// Kills it, as a power cut would without the disk.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.child.is_some()
+    }
+
+    pub fn client(&self) -> Client {
+        wait_for("the daemon to answer", || {
+            let mut client = Client::connect(&self.path("sock")).ok()?;
+            client.ask("PING").ok()?;
+            Some(client)
+        })
+    }
+
+    /// One command, and the first line of its answer.
+    pub fn say(&self, command: &str) -> String {
+        let answer = self.client().ask(command).unwrap();
+        format!("{} {}", answer.status, answer.message)
+    }
+
+    pub fn dump(&self, name: &str) -> Vec<String> {
+        let answer = self.client().ask(&format!("DUMP {name}")).unwrap();
+        assert!(answer.status > 0, "{answer:?}");
+        answer.lines
+    }
+
+    /// A value of REPLICATION; empty when there is none, or no answer.
+    pub fn status(&self, key: &str) -> String {
+        let Ok(mut client) = Client::connect(&self.path("sock")) else { return String::new() };
+        let Ok(answer) = client.ask("REPLICATION") else { return String::new() };
+        let value = answer.lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+        value.unwrap_or_default().to_string()
+    }
+
+    /// Runs `roundel` with these words and `--daemon`.
+    pub fn run(&self, words: &[&str]) -> String {
+        let sock = format!("unix:{}", self.path("sock").display());
+        self.tool(&[words, &["--daemon", &sock]].concat())
+    }
+
+    /// Runs `roundel`.
+    pub fn tool(&self, words: &[&str]) -> String {
+        let output = Command::new(ROUNDEL).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Reads every checksum.
+    pub fn verify(&self) {
+        self.run(&["verify"]);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}:\n{}", self.directory.display(), self.log());
+        }
+        if let Some(mut child) = self.child.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
