@@ -142,7 +142,7 @@ fn a_primary_that_is_cut_off_acknowledges_nothing_and_is_fenced() {
     wait_until("the old primary knows", || a.status("role") == "fenced");
     assert!(a.say("UPDATE x.rrd 2000000020:5").contains("another one was made the primary"));
     // It is so after a restart, too.
-    a.follow_nobody();
+    a.follow_none();
     a.kill();
     a.start();
     assert!(a.say("UPDATE x.rrd 2000000020:5").contains("another one was made the primary"));
@@ -160,7 +160,7 @@ fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
     // The primary forgets what it keeps for others when it is restarted, and its log with the next checkpoint.
     a.kill();
     a.more("[stripes]\nlog_bytes = 32768\n");
-    a.follow_nobody();
+    a.follow_none();
     a.start();
     let mut second = 1_000_000_000;
     for _ in 0..100 {

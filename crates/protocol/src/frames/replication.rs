@@ -70,7 +70,7 @@ pub enum Wish {
 
 /// A follower's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello<'a> {
+pub struct FollowerHello<'a> {
     /// What it wants.
     pub wish: Wish,
     /// The last epoch that it knows.
@@ -87,7 +87,7 @@ pub struct Hello<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromFollower<'a> {
     /// Who it is.
-    Hello(Hello<'a>),
+    Hello(FollowerHello<'a>),
     /// Its log has everything before these positions, by shard.
     Acknowledged(Vec<LogPosition>),
 }
@@ -189,7 +189,7 @@ fn take_byte(reader: &mut Reader<'_>, what: &'static str) -> Result<u8, FrameErr
 }
 
 /// Appends a follower's first frame.
-pub fn push_hello(out: &mut Vec<u8>, hello: &Hello<'_>) {
+pub fn push_hello(out: &mut Vec<u8>, hello: &FollowerHello<'_>) {
     push(out, HELLO, 0, |out| {
         out.push(hello.wish as u8);
         out.extend_from_slice(&hello.epoch.to_le_bytes());
@@ -241,7 +241,7 @@ impl<'a> FromFollower<'a> {
     }
 }
 
-fn take_hello<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, FrameError> {
+fn take_hello<'a>(reader: &mut Reader<'a>) -> Result<FollowerHello<'a>, FrameError> {
     let wish = match take_byte(reader, "a wish")? {
         0 => Wish::Follow,
         1 => Wish::Copy,
@@ -264,7 +264,7 @@ fn take_hello<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, FrameError> {
         };
         ends.push(ShardEnd { position, last });
     }
-    Ok(Hello { wish, epoch, store, name, ends })
+    Ok(FollowerHello { wish, epoch, store, name, ends })
 }
 
 /// Appends a frame of a primary.
@@ -371,7 +371,7 @@ mod tests {
     fn followers_frames_are_what_they_say_and_each_cut_is_noticed() {
         let last = Some((at(5), 0xfeed));
         let ends = vec![ShardEnd { position: at(9), last }, ShardEnd { position: at(0), last: None }];
-        let hello = Hello { wish: Wish::Follow, epoch: 7, store: [8; 16], name: b"b", ends };
+        let hello = FollowerHello { wish: Wish::Follow, epoch: 7, store: [8; 16], name: b"b", ends };
         let mut out = Vec::new();
         push_hello(&mut out, &hello);
         let acknowledged = out.len();

@@ -30,7 +30,7 @@ impl Pair {
         let directory = tempfile::tempdir().unwrap();
         let mut servers = ["a", "b"].map(|name| Server::new(directory.path(), name, replication));
         servers[0].start();
-        // From now on both have the other in their configuration, whoever of them is the primary.
+        // From now on each has the other in its configuration, the primary, too.
         let [a, b] = &mut servers;
         a.follow = Some(b.followers_port);
         b.follow = Some(a.followers_port);
@@ -70,7 +70,7 @@ impl Server {
         self.follow(port);
     }
 
-    pub fn follow_nobody(&mut self) {
+    pub fn follow_none(&mut self) {
         self.follow = None;
     }
 

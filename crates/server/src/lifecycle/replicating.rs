@@ -8,7 +8,7 @@ use store::replication::Role;
 use crate::daemon::Daemon;
 use crate::layout;
 use crate::replication::follower::Follower;
-use crate::replication::preparing::{self, Fit};
+use crate::replication::preparing::{self, FollowerFit};
 use crate::replication::primary::FollowerSockets;
 use crate::replication::state::ReplicationState;
 use crate::replication::tell_former_primary;
@@ -24,11 +24,11 @@ pub(super) fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
     let engine = layout::open(settings)?;
     let fit = preparing::look(follow, &engine)?;
     match &fit {
-        Fit::Follows => return Ok(engine),
-        Fit::Outdated => {
+        FollowerFit::Follows => return Ok(engine),
+        FollowerFit::Outdated => {
             tracing::warn!("the primary no longer has the log that this store lacks: it is copied again")
         }
-        Fit::Parted(text) => {
+        FollowerFit::Parted(text) => {
             tracing::error!("{text}: the store is set aside, and that of the primary is copied")
         }
     }

@@ -11,7 +11,7 @@ use store::capture::{Capture, CapturedFile, CapturedShard};
 use store::engine::StoreError;
 use store::replication::{History, Position, Role};
 
-use super::sending::{End, Sender};
+use super::sending::{End, LogSender};
 use super::{store_position, wire_position};
 
 /// Bytes of a file in a frame.
@@ -20,7 +20,7 @@ const DATA_BYTES: u64 = 1 << 20;
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// Sends the store as it is now; returns where its logs end.
-pub(super) fn send_copy(sender: &Sender) -> Result<Vec<Position>, End> {
+pub(super) fn send_copy(sender: &LogSender) -> Result<Vec<Position>, End> {
     let failed = |error: &dyn std::fmt::Display| End::Told(Ending::Other, error.to_string());
     let capture: Capture = sender.engine.capture().map_err(|error: StoreError| failed(&error))?;
     sender.send(&FromPrimary::Copy(capture.identity.text().as_bytes()))?;
@@ -44,7 +44,12 @@ pub(super) fn send_copy(sender: &Sender) -> Result<Vec<Position>, End> {
     Ok(capture.shards.iter().map(CapturedShard::log_end).collect())
 }
 
-fn send_file(sender: &Sender, shard: &CapturedShard, kind: FileKind, file: &CapturedFile) -> Result<(), End> {
+fn send_file(
+    sender: &LogSender,
+    shard: &CapturedShard,
+    kind: FileKind,
+    file: &CapturedFile,
+) -> Result<(), End> {
     sender.send(&FromPrimary::File { kind, number: file.number, bytes: file.bytes })?;
     send_data(sender, file.bytes, &mut |offset, count| shard.read_file(file, offset, count))
 }
@@ -52,7 +57,7 @@ fn send_file(sender: &Sender, shard: &CapturedShard, kind: FileKind, file: &Capt
 /// Reads a part: from where on, and how many bytes.
 type ReadPart<'a> = &'a mut dyn FnMut(u64, usize) -> io::Result<Vec<u8>>;
 
-fn send_data(sender: &Sender, bytes: u64, read: ReadPart<'_>) -> Result<(), End> {
+fn send_data(sender: &LogSender, bytes: u64, read: ReadPart<'_>) -> Result<(), End> {
     let mut offset = 0;
     while offset < bytes {
         let count = DATA_BYTES.min(bytes - offset);

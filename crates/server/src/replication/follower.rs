@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use protocol::frames::replication::{
-    Ending, FromPrimary, Hello, PRIMARY_BODY_BYTES_MAX, VERSION, Wish, push_acknowledged, push_hello,
+    Ending, FollowerHello, FromPrimary, PRIMARY_BODY_BYTES_MAX, VERSION, Wish, push_acknowledged, push_hello,
 };
 use protocol::frames::{self, Frame};
 use store::engine::{Engine, StoreError};
@@ -169,11 +169,11 @@ impl Follower {
 pub(super) fn hello_of<'n>(
     replica: &dyn Replica,
     settings: &'n FollowSettings,
-) -> Result<Hello<'n>, StoreError> {
+) -> Result<FollowerHello<'n>, StoreError> {
     let ends = replica.ends()?;
     let (epoch, store) = (known_epoch(&replica.history(), &ends), replica.identity().id);
     let ends = ends.iter().map(wire_end).collect();
-    Ok(Hello { wish: Wish::Follow, epoch, store, name: settings.name.as_bytes(), ends })
+    Ok(FollowerHello { wish: Wish::Follow, epoch, store, name: settings.name.as_bytes(), ends })
 }
 
 /// A connection on which frames are agreed, and HELLO is sent.
@@ -184,7 +184,7 @@ pub(super) struct Connection {
 }
 
 /// Connects to the primary.
-pub(super) async fn connect(settings: &FollowSettings, hello: &Hello<'_>) -> io::Result<Connection> {
+pub(super) async fn connect(settings: &FollowSettings, hello: &FollowerHello<'_>) -> io::Result<Connection> {
     let (read, mut write) = wire::connect(&settings.primary, &settings.identity).await?;
     let mut out = format!("{}\n", frames::negotiation(VERSION)).into_bytes();
     push_hello(&mut out, hello);

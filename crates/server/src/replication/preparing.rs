@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::frames::replication::{Ending, FromPrimary, Hello, Wish};
+use protocol::frames::replication::{Ending, FollowerHello, FromPrimary, Wish};
 use store::assemble::parts_of_store;
 use store::engine::Engine;
 use store::filenames;
@@ -20,7 +20,7 @@ const LOOK_WAIT: Duration = Duration::from_secs(5);
 
 /// What the primary says of a store that is to follow it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum FollowerFit {
     /// It can follow, or the primary cannot be asked now.
     Follows,
     /// It has to be copied again; what is there, the primary has too.
@@ -54,7 +54,7 @@ fn runtime() -> Result<Runtime, String> {
 
 async fn copy(settings: &FollowSettings, directory: &Path) -> std::io::Result<u64> {
     let (wish, name) = (Wish::Copy, settings.name.as_bytes());
-    let hello = Hello { wish, epoch: 0, store: [0; 16], name, ends: Vec::new() };
+    let hello = FollowerHello { wish, epoch: 0, store: [0; 16], name, ends: Vec::new() };
     let mut connection = connect(settings, &hello).await?;
     let mut copying = connection
         .next(|frame| match frame {
@@ -87,7 +87,7 @@ async fn copy(settings: &FollowSettings, directory: &Path) -> std::io::Result<u6
 ///
 /// # Errors
 /// A text for the operator: this cannot be mended by a copy.
-pub fn look(settings: &FollowSettings, engine: &Arc<dyn Engine>) -> Result<Fit, String> {
+pub fn look(settings: &FollowSettings, engine: &Arc<dyn Engine>) -> Result<FollowerFit, String> {
     let Some(replica) = engine.replica() else {
         return Err(
             "[follow]: only a store in stripes can follow another one; remove layout = \"files\"".to_string()
@@ -107,14 +107,14 @@ pub fn look(settings: &FollowSettings, engine: &Arc<dyn Engine>) -> Result<Fit, 
     };
     let answer = runtime()?.block_on(async { tokio::time::timeout(LOOK_WAIT, asked).await });
     match answer {
-        Ok(Ok(Some((Ending::Gone, _)))) => Ok(Fit::Outdated),
-        Ok(Ok(Some((Ending::Parted, text)))) => Ok(Fit::Parted(text)),
+        Ok(Ok(Some((Ending::Gone, _)))) => Ok(FollowerFit::Outdated),
+        Ok(Ok(Some((Ending::Parted, text)))) => Ok(FollowerFit::Parted(text)),
         Ok(Ok(Some((Ending::OtherStore, text)))) => Err(format!(
             "[follow] primary = \"{}\": {text}; give store = an empty directory for a copy of it",
             settings.primary
         )),
         // It is looked after while it runs.
-        _ => Ok(Fit::Follows),
+        _ => Ok(FollowerFit::Follows),
     }
 }
 
@@ -123,12 +123,12 @@ pub fn look(settings: &FollowSettings, engine: &Arc<dyn Engine>) -> Result<Fit, 
 ///
 /// # Errors
 /// A text for the operator.
-pub fn set_aside(directory: &Path, fit: &Fit) -> Result<Option<PathBuf>, String> {
+pub fn set_aside(directory: &Path, fit: &FollowerFit) -> Result<Option<PathBuf>, String> {
     let cannot = |error: std::io::Error| {
         format!("cannot set the old store in \"{}\" aside: {error}", directory.display())
     };
     let parts = parts_of_store(directory).map_err(cannot)?;
-    let Fit::Parted(_) = fit else {
+    let FollowerFit::Parted(_) = fit else {
         for part in parts {
             let removed =
                 if part.is_dir() { std::fs::remove_dir_all(part) } else { std::fs::remove_file(part) };

@@ -28,7 +28,7 @@ pub(super) enum Start {
 }
 
 /// Reads the log, and passes on frames.
-pub(super) struct Sender {
+pub(super) struct LogSender {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) tail: LogTail,
     /// What the follower has.
@@ -45,7 +45,7 @@ pub(super) enum End {
     Told(Ending, String),
 }
 
-impl Sender {
+impl LogSender {
     /// Sends until the follower has left; returns what keeps the log.
     pub(super) fn run(mut self, start: Start) -> LogTail {
         if let Err(End::Told(ending, text)) = self.send_all(start) {

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::frames;
 use protocol::frames::replication::{
-    Ending, FOLLOWER_BODY_BYTES_MAX, FromFollower, FromPrimary, Hello, VERSION, Wish, push_from_primary,
+    Ending, FOLLOWER_BODY_BYTES_MAX, FollowerHello, FromFollower, FromPrimary, VERSION, Wish,
+    push_from_primary,
 };
 use store::engine::StoreError;
 use store::replication::{Comparison, LogEnd, Position, Replica, Role};
@@ -16,8 +17,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
 use super::primary::FollowerServer;
-use super::sending::{Sender, Start};
-use super::state::Seen;
+use super::sending::{LogSender, Start};
+use super::state::SeenFollower;
 use super::{store_end, store_position};
 use crate::access::audit::Event;
 use crate::frames_wire::FramesWire;
@@ -79,7 +80,7 @@ struct Begun {
 }
 
 /// Compares the logs, and decides from where on the follower gets them.
-fn begin(server: &FollowerServer, hello: &Hello<'_>, name: &str) -> Result<Begun, Refused> {
+fn begin(server: &FollowerServer, hello: &FollowerHello<'_>, name: &str) -> Result<Begun, Refused> {
     let other = |error: &dyn std::fmt::Display| (Ending::Other, error.to_string());
     let engine = &server.service.engine;
     let replica = engine.replica().ok_or_else(|| other(&"the store of this server has no log"))?;
@@ -118,7 +119,7 @@ fn begin(server: &FollowerServer, hello: &Hello<'_>, name: &str) -> Result<Begun
 }
 
 /// Where the follower's logs end, if this server's go on there.
-fn compare(replica: &dyn Replica, hello: &Hello<'_>) -> Result<Vec<Position>, Refused> {
+fn compare(replica: &dyn Replica, hello: &FollowerHello<'_>) -> Result<Vec<Position>, Refused> {
     let ends: Vec<LogEnd> = hello.ends.iter().map(store_end).collect();
     if ends.len() != replica.identity().shard_count as usize {
         return Err((Ending::Other, "the follower's store has another number of shards".to_string()));
@@ -173,7 +174,7 @@ async fn serve(
     let (mut read, mut write) = tokio::io::split(stream);
     let (frames, mut queue) = mpsc::channel::<Vec<u8>>(FOLLOWER_QUEUE);
     let acknowledged = Arc::new(Mutex::new(Vec::new()));
-    let sender = Sender {
+    let sender = LogSender {
         engine: Arc::clone(&server.service.engine),
         tail: begun.tail,
         acknowledged: Arc::clone(&acknowledged),
@@ -182,7 +183,7 @@ async fn serve(
     };
     let thread =
         std::thread::Builder::new().name("follower".into()).spawn(move || sender.run(begun.start))?;
-    server.state.followers().insert(name.to_string(), Seen { connected: true, bytes_behind: 0 });
+    server.state.followers().insert(name.to_string(), SeenFollower { connected: true, bytes_lacking: 0 });
     let writing = async {
         while let Some(frame) = queue.recv().await {
             let sent = async {
@@ -232,12 +233,15 @@ async fn take_acknowledgements(
             };
             let positions: Vec<Position> = positions.into_iter().map(store_position).collect();
             let ends = replica.moment();
-            let behind = ends.iter().zip(&positions);
-            let behind = behind.map(|(end, has)| end.offset.saturating_sub(has.offset)).sum();
+            let lacking = ends.iter().zip(&positions);
+            let lacking = lacking.map(|(end, has)| end.offset.saturating_sub(has.offset)).sum();
             for (shard, position) in positions.iter().enumerate() {
                 replica.acknowledged(shard, *position);
             }
-            server.state.followers().insert(name.to_string(), Seen { connected: true, bytes_behind: behind });
+            server
+                .state
+                .followers()
+                .insert(name.to_string(), SeenFollower { connected: true, bytes_lacking: lacking });
             *acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = positions;
             input.drain(..used);
         }

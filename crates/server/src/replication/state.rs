@@ -13,7 +13,7 @@ use store::engine::{Engine, NO_TAIL, StoreError};
 use store::replication::{Replica, Role};
 use tokio::sync::Notify;
 
-/// A follower that is so far behind is a problem.
+/// A follower whose content is older is a problem.
 const LATE: Duration = Duration::from_secs(60);
 
 /// What both sides have done.
@@ -21,7 +21,7 @@ pub struct ReplicationState {
     engine: Arc<dyn Engine>,
     /// Of a follower: the session with its primary.
     pub following: Following,
-    followers: Mutex<BTreeMap<String, Seen>>,
+    followers: Mutex<BTreeMap<String, SeenFollower>>,
     /// Bytes of log sent to followers.
     pub sent_bytes: AtomicU64,
     /// This server was promoted.
@@ -44,11 +44,11 @@ pub struct Following {
 
 /// A follower, as its primary knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenFollower {
     /// It is connected.
     pub connected: bool,
     /// Bytes of log that it has not acknowledged.
-    pub bytes_behind: u64,
+    pub bytes_lacking: u64,
 }
 
 impl std::fmt::Debug for ReplicationState {
@@ -117,7 +117,7 @@ impl ReplicationState {
     }
 
     /// The followers that have been seen.
-    pub fn followers(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+    pub fn followers(&self) -> MutexGuard<'_, BTreeMap<String, SeenFollower>> {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,7 +134,7 @@ impl ReplicationState {
                 let why = failure.as_ref().map_or_else(String::new, |text| format!(": {text}"));
                 match self.following.age() {
                     Some(age) if age <= LATE => None,
-                    Some(age) => Some(format!("This server follows another one, and is {} seconds behind{why}", age.as_secs())),
+                    Some(age) => Some(format!("This server follows another one, and what it has is {} seconds old{why}", age.as_secs())),
                     None => Some(format!("This server follows another one, and has not caught up with it yet{why}")),
                 }
             }
@@ -167,7 +167,7 @@ impl ReplicationState {
         }
         for (name, seen) in &*self.followers() {
             let state = if seen.connected { "connected" } else { "away" };
-            lines.push(format!("follower {name} {state} {} bytes behind", seen.bytes_behind));
+            lines.push(format!("follower {name} {state} lacks {} bytes", seen.bytes_lacking));
         }
         lines
     }
@@ -180,9 +180,9 @@ pub struct ReplicationCollector(pub Arc<ReplicationState>);
 impl Collector for ReplicationCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let state = &self.0;
-        let followers: Vec<Seen> = state.followers().values().copied().collect();
+        let followers: Vec<SeenFollower> = state.followers().values().copied().collect();
         let connected = followers.iter().filter(|seen| seen.connected).count() as i64;
-        let behind = followers.iter().map(|seen| seen.bytes_behind).max().unwrap_or(0);
+        let lacking = followers.iter().map(|seen| seen.bytes_lacking).max().unwrap_or(0);
         let age = state.following.age().map_or(-1.0, |age| age.as_secs_f64());
         let is_follower = state.role() == Role::Follower;
         let mut gauges = vec![
@@ -193,9 +193,9 @@ impl Collector for ReplicationCollector {
             ),
             ("replication_followers", "Followers that are connected", connected),
             (
-                "replication_bytes_behind",
+                "replication_bytes_lacking",
                 "Bytes of log that the slowest follower seen has not acknowledged",
-                i64::try_from(behind).unwrap_or(i64::MAX),
+                i64::try_from(lacking).unwrap_or(i64::MAX),
             ),
         ];
         if is_follower {
