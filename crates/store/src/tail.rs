@@ -17,9 +17,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use changes::{Change, What};
+pub use changes::{ChangeKind, LoggedChange};
 pub(crate) use names::NamesNow;
-pub use pieces::{Piece, Raw};
+pub use pieces::{Piece, RawRecords};
 
 use self::names::{AskNames, Names};
 use crate::disk::Disk;
@@ -192,7 +192,7 @@ impl ShardTail {
         self.end().offset.saturating_sub(self.next.offset)
     }
 
-    /// Goes to a position that [`ShardTail::resume_from`] or [`ShardTail::position`] gave, of this tail or an earlier one. What the log
+    /// Goes to a position that [`ShardTail::resume_from`] or [`ShardTail::position`] gave, of this tail or an earlier one. ChangeKind the log
     /// no longer has comes as [`Piece::Lost`].
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::pieces::Piece;
-use super::{Raw, ShardTail, TailError};
+use super::{RawRecords, ShardTail, TailError};
 use crate::catalogue::RrdId;
 use crate::engine::StoreError;
 use crate::log::catalogue::{Delete, Rename};
@@ -158,7 +158,7 @@ impl ShardTail {
     ///
     /// # Errors
     /// When one cannot be decoded.
-    pub fn skip(&mut self, raw: &Raw) -> Result<(), TailError> {
+    pub fn skip(&mut self, raw: &RawRecords) -> Result<(), TailError> {
         self.decode_where(raw, false, &mut |_| {})
     }
 }

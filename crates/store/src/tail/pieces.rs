@@ -15,7 +15,7 @@ const SEARCH_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub enum Piece {
     /// Records.
-    Records(Raw),
+    Records(RawRecords),
     /// A range that is not there any more, or is damaged.
     Lost {
         /// Where it begins.
@@ -27,14 +27,14 @@ pub enum Piece {
 
 /// Consecutive whole records, as they stand in the log.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawRecords {
     /// Where the first one starts.
     pub from: Position,
     /// Their bytes.
     pub bytes: Vec<u8>,
 }
 
-impl Raw {
+impl RawRecords {
     /// Where the next record starts.
     pub fn end(&self) -> Position {
         self.from.plus(self.bytes.len() as u64)
@@ -108,7 +108,7 @@ impl ShardTail {
             return self.lost(from, end).map(Some);
         }
         bytes.truncate(good);
-        Ok(Some(Piece::Records(Raw { from, bytes })))
+        Ok(Some(Piece::Records(RawRecords { from, bytes })))
     }
 
     /// Bytes of the log; `None` when it does not have all of them.

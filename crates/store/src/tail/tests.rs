@@ -50,19 +50,21 @@ fn update(store: &Stripes, rrd: &str, step: i64) {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-fn shown(change: &Change<'_>) -> String {
+fn shown(change: &LoggedChange<'_>) -> String {
     let text = |bytes: &[u8]| match RrdName::revealed(bytes) {
         Some((purpose, name)) => format!("{}({name})", purpose.split('/').next().unwrap_or_default()),
         None => String::from_utf8(bytes.to_vec()).unwrap(),
     };
     let name = change.name.map_or_else(|| "?".to_owned(), text);
     match &change.what {
-        What::Update { time, values } => format!("{name} {} {}", (time.whole - START) / 10, text(values)),
-        What::Create { start, .. } => format!("create {name} from {}", start - START),
-        What::Import(rrd) => format!("import {name} with {}", rrd.definition.ds.len()),
-        What::Tune(args) => format!("tune {name} {}", args.join(" ")),
-        What::Delete => format!("delete {name}"),
-        What::Rename(to) => format!("rename {name} {}", text(to)),
+        ChangeKind::Update { time, values } => {
+            format!("{name} {} {}", (time.whole - START) / 10, text(values))
+        }
+        ChangeKind::Create { start, .. } => format!("create {name} from {}", start - START),
+        ChangeKind::Import(rrd) => format!("import {name} with {}", rrd.definition.ds.len()),
+        ChangeKind::Tune(args) => format!("tune {name} {}", args.join(" ")),
+        ChangeKind::Delete => format!("delete {name}"),
+        ChangeKind::Rename(to) => format!("rename {name} {}", text(to)),
     }
 }
 
