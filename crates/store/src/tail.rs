@@ -192,7 +192,7 @@ impl ShardTail {
         self.end().offset.saturating_sub(self.next.offset)
     }
 
-    /// Goes to a position that [`ShardTail::resume_from`] or [`ShardTail::position`] gave, of this tail or an earlier one. ChangeKind the log
+    /// Goes to a position that [`ShardTail::resume_from`] or [`ShardTail::position`] gave, of this tail or an earlier one. What the log
     /// no longer has comes as [`Piece::Lost`].
     ///
     /// # Errors

@@ -30,7 +30,7 @@ pub struct LoggedChange<'a> {
 pub enum ChangeKind<'a> {
     /// A reading.
     Update {
-        /// Its time, in the units of the RRD.
+        /// Its time, in seconds since the epoch.
         time: Timestamp,
         /// The values as they came, separated by colons.
         values: &'a [u8],
@@ -62,26 +62,16 @@ impl ShardTail {
         raw: &RawRecords,
         visit: &mut dyn FnMut(LoggedChange<'_>),
     ) -> Result<(), TailError> {
-        self.decode_where(raw, true, visit)
-    }
-
-    /// With `all` of the changes, or only what changes names, of which none is visited.
-    pub(super) fn decode_where(
-        &mut self,
-        raw: &RawRecords,
-        all: bool,
-        visit: &mut dyn FnMut(LoggedChange<'_>),
-    ) -> Result<(), TailError> {
         for record in raw.records() {
             let position = record.position;
             let unknown = |error: DecodeError| TailError::Unknown { position, what: error.to_string() };
             match record.kind {
-                Kind::Updates if all => self.updates(&record, visit)?,
-                Kind::Tune if all => self.tune(&record, visit)?,
-                Kind::Part => self.part(&record, all, visit).map_err(unknown)?,
-                Kind::Updates | Kind::Tune | Kind::Stream => {}
+                Kind::Updates => self.updates(&record, visit)?,
+                Kind::Tune => self.tune(&record, visit)?,
+                Kind::Part => self.part(&record, visit).map_err(unknown)?,
+                Kind::Stream => {}
                 Kind::Create => self.create(&record, visit).map_err(unknown)?,
-                Kind::Import => self.import(&record, record.body, all, visit).map_err(unknown)?,
+                Kind::Import => self.import(&record, record.body, visit).map_err(unknown)?,
                 Kind::Delete => self.delete(&record, visit)?,
                 Kind::Rename => self.rename(&record, visit)?,
                 Kind::Behaviour => {
@@ -148,14 +138,8 @@ impl ShardTail {
         &mut self,
         record: &Record<'_>,
         body: &[u8],
-        all: bool,
         visit: &mut dyn FnMut(LoggedChange<'_>),
     ) -> Result<(), DecodeError> {
-        if !all {
-            let (id, name) = Import::decode_name(body)?;
-            self.names.set(id, name, record.position);
-            return Ok(());
-        }
         let Import { id, name, rrd } = Import::decode(body)?;
         self.names.set(id, name, record.position);
         visit(change(record, Some(name), ChangeKind::Import(Box::new(rrd))));
@@ -165,7 +149,6 @@ impl ShardTail {
     fn part(
         &mut self,
         record: &Record<'_>,
-        all: bool,
         visit: &mut dyn FnMut(LoggedChange<'_>),
     ) -> Result<(), DecodeError> {
         let part = ImportPart::decode(record.body)?;
@@ -176,7 +159,7 @@ impl ShardTail {
             Ok(None) => Ok(()),
             Ok(Some(body)) => {
                 self.parts_from = None;
-                self.import(record, &body, all, visit)
+                self.import(record, &body, visit)
             }
             // A part before this one is lost, and the import with it.
             Err(log::parts::Lost) => {

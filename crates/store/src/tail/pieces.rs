@@ -6,7 +6,7 @@ use super::{ShardTail, TailError};
 use crate::filenames;
 use crate::log::envelope::{self, ENVELOPE_BYTES, NotRecord};
 use crate::log::writer::log_files;
-use crate::log::{self, Kind, Position, Record};
+use crate::log::{self, Position, Record};
 
 /// Bytes read at once in search of the next good record.
 const SEARCH_BYTES: u64 = 1 << 20;
@@ -55,12 +55,6 @@ impl RawRecords {
     /// When its first record was written, in milliseconds since the epoch.
     pub fn logged_ms(&self) -> Option<i64> {
         self.records().next().map(|record| record.stamp.time_ms)
-    }
-
-    /// How many updates it has.
-    pub fn update_count(&self) -> u64 {
-        let updates = self.records().filter(|record| record.kind == Kind::Updates);
-        updates.map(|record| log::updates::count(record.body).unwrap_or(0)).sum()
     }
 }
 

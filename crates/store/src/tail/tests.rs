@@ -148,24 +148,6 @@ fn changes_have_the_names_of_their_time_whatever_follows() {
 }
 
 #[test]
-fn what_is_skipped_leaves_the_names_right() {
-    let store = open(&SimDisk::new(1), 1);
-    let mut tail = at_start(&store, Reach::Committed);
-    create(&store, "a");
-    update(&store, "a", 1);
-    assert_eq!(changes(&mut tail, PLENTY as usize).len(), 2);
-    store.rename(&name("a"), &name("b")).unwrap();
-    update(&store, "b", 2);
-    update(&store, "b", 3);
-    let shard = &mut tail.shards_mut()[0];
-    let Some(Piece::Records(raw)) = shard.read(PLENTY as usize).unwrap() else { panic!("nothing") };
-    assert_eq!((raw.update_count(), raw.logged_ms()), (2, Some(START * 1000)));
-    shard.skip(&raw).unwrap();
-    update(&store, "b", 4);
-    assert_eq!(changes(&mut tail, 1), ["b 4 4.5"]);
-}
-
-#[test]
 fn what_is_not_durable_yet_is_not_shown_to_who_wants_that() {
     let disk = SimDisk::new(1);
     let store = open(&disk, 3);
