@@ -2,6 +2,7 @@
 //! key.
 
 mod backup;
+mod forward;
 mod values;
 
 pub use values::parse_with_unit;
@@ -101,6 +102,7 @@ struct File {
     agent: Option<FileAgent>,
     agents: FileAgents,
     backup: Option<backup::FileBackup>,
+    forward: Vec<forward::FileForward>,
 }
 
 impl Default for File {
@@ -154,6 +156,7 @@ impl Default for File {
             agent: None,
             agents: FileAgents::default(),
             backup: None,
+            forward: Vec::new(),
         }
     }
 }
@@ -438,6 +441,7 @@ impl Reader<'_> {
             snapshots: file.snapshots.as_deref().map(absolute).transpose()?,
             #[cfg(feature = "backup")]
             backup: file.backup.as_ref().map(|given| self.backup(given)).transpose()?,
+            forward: self.forward(&file.forward, &file.layout)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };

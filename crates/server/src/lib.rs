@@ -18,6 +18,7 @@ mod confine;
 pub mod connection;
 pub mod connection_limits;
 pub mod daemon;
+pub mod forward;
 pub mod http;
 pub mod idle_memory;
 pub mod layout;

@@ -24,6 +24,7 @@ use crate::agents::{AgentSockets, AgentsSettings};
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
 use crate::daemon::{self, Daemon, Sockets};
+use crate::forward::Forwarding;
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
 use crate::names::Names;
@@ -124,6 +125,9 @@ fn serve(
     let access = Access::new(&settings.access).map_err(|error| fail(format!("[access]: {error}")))?;
     idle_memory::use_small_pages();
     let engine = layout::open(&settings).map_err(fail)?;
+    let forward = std::mem::take(&mut settings.forward);
+    let forwarding =
+        Forwarding::start(&engine, forward, &settings.own_directory().join("forward")).map_err(fail)?;
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
     let create = CreatePolicy {
         no_overwrite: settings.no_overwrite,
@@ -137,6 +141,9 @@ fn serve(
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
     if let Some(directory) = settings.snapshots.take() {
         let _ = service.snapshots.set(directory);
+    }
+    if !forwarding.statuses.is_empty() {
+        let _ = service.metrics.forwarding.set(forwarding.statuses.clone());
     }
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
@@ -168,12 +175,14 @@ fn serve(
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
     drop(scrubber);
+    let unsent = forwarding.stop();
     #[cfg(feature = "backup")]
     drop(backing);
     if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }
     daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
+    drop(unsent);
     tracing::info!("stopped");
     Ok(())
 }

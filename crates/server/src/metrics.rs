@@ -13,6 +13,7 @@ use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
 use crate::collectors::statistics::CollectorStatistics;
+use crate::forward::status::{ForwardCollector, ForwardStatus};
 
 /// Why a request line was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,6 +119,8 @@ pub struct Metrics {
     /// The backup, if there is one: `roundel_backup_complete_seconds` and others.
     #[cfg(feature = "backup")]
     pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
+    /// What is forwarded: `roundel_forward_sent_total` and others.
+    pub forwarding: std::sync::OnceLock<Vec<Arc<ForwardStatus>>>,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -177,6 +180,9 @@ impl Metrics {
         #[cfg(feature = "backup")]
         if let Some(backing) = self.backing.get() {
             registry.register_collector(Box::new(crate::backing::BackupCollector(Arc::clone(backing))));
+        }
+        if let Some(statuses) = self.forwarding.get() {
+            registry.register_collector(Box::new(ForwardCollector(statuses.clone())));
         }
         registry
     }
