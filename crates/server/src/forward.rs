@@ -83,8 +83,8 @@ pub struct UnsentLog {
 }
 
 impl Forwarding {
-    /// Starts one thread for each target. `directory` holds the positions. Call it before the first update, and before the store
-    /// has written a checkpoint.
+    /// Starts one thread for each target. `directory` holds the positions. Call it before the first update, of a store that was
+    /// opened to hold its log.
     ///
     /// # Errors
     /// When the store has no log, positions cannot be read or written, or no thread can be started.
@@ -118,6 +118,7 @@ impl Forwarding {
             forwarding.threads.push(ForwardThread { thread, stop, bell });
             forwarding.statuses.push(status);
         }
+        engine.release_log();
         Ok(forwarding)
     }
 

@@ -82,6 +82,8 @@ pub struct ShardOptions {
     pub merge_count: usize,
     /// What the RRDs of all shards take in memory.
     pub memory: Memory,
+    /// Keep all of the log that is there at the start until [`crate::engine::Engine::release_log`]: tails go on in it.
+    pub hold_log: bool,
 }
 
 impl Default for ShardOptions {
@@ -96,6 +98,7 @@ impl Default for ShardOptions {
             log_bytes_max: 128 << 20,
             merge_count: 8,
             memory: Memory::default(),
+            hold_log: false,
         }
     }
 }

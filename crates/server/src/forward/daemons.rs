@@ -17,8 +17,8 @@ use super::batch::{BatchReading, CreatedRrd, ForwardBatch};
 use super::destination::Destination;
 use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason};
 
-/// How long an answer may take. A daemon that is short of disk refuses instead of waiting.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an answer may take, and so a stop of this daemon. A daemon that is short of disk refuses instead of waiting.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of readings in one frame: half of what a frame may have.
 const FRAME_BYTES: usize = 512 << 10;
 /// Lines of text sent before their answers are read: more would fill the buffers of both ends.

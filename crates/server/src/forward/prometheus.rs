@@ -21,8 +21,8 @@ use super::source::milliseconds;
 use super::sources::{SourceNames, numbers};
 use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason};
 
-/// How long a request may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a request may take, and so a stop of this daemon.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Samples in a request: as many as Prometheus itself sends.
 const SAMPLES_MAX: usize = 2000;
 /// Bytes of an answer's text that are read.

@@ -250,6 +250,30 @@ fn the_log_is_kept_for_a_reader_up_to_its_limit() {
 }
 
 #[test]
+fn a_store_that_is_told_to_holds_its_log_until_tails_were_opened() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk, 1);
+    create(&store, "a");
+    let begin = store.tail(Reach::Committed, PLENTY).unwrap().shards()[0].end();
+    import_noise(&store, "first");
+    import_noise(&store, "second");
+    let killed = disk.kill();
+    for (hold_log, lost) in [(true, false), (false, true)] {
+        let disk = killed.kill();
+        let shard = ShardOptions { hold_log, ..ShardOptions::default() };
+        let options = Options { shard_count: 1, shard, ..Options::default() };
+        let store = Stripes::open(disk.handle(), &options).unwrap();
+        // Two, so that the log before them is not in use any more.
+        (0..2).for_each(|_| store.checkpoint().unwrap());
+        let mut tail = store.tail(Reach::Committed, PLENTY).unwrap();
+        tail.shards_mut()[0].seek(begin).unwrap();
+        store.release_log();
+        let seen = changes(&mut tail, 1 << 20);
+        assert_eq!(seen.first().is_none_or(|first| first.starts_with("lost")), lost, "{seen:?}");
+    }
+}
+
+#[test]
 fn a_damaged_record_costs_itself_alone() {
     let disk = SimDisk::new(1);
     let store = open(&disk, 1);

@@ -67,11 +67,11 @@ fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
     // Years too old for it, between others.
     send(&mut client, 70, "3000:0.7");
     update(&mut client, "old.rrd", 1);
-    send(&mut client, 60, "4000.25:0.8");
+    send(&mut client, 60, "4000:0.8");
     wait_until("the refusal of what is too old", || metric(http, "refused_total", Some("not_newer")) == 1);
     let at = |ago: u64| (now - ago) as f64;
     let octets = "rrd_in_octets{rrd=\"net/sw1\"}[10m]".replace('"', "%22");
-    let want = [(at(90), "1000"), (at(80), "2000"), (at(70), "3000"), (at(60), "4000.25")];
+    let want = [(at(90), "1000"), (at(80), "2000"), (at(70), "3000"), (at(60), "4000")];
     let owned = |all: &[(f64, &str)]| {
         all.iter().map(|(time, value)| (*time, (*value).to_owned())).collect::<Vec<_>>()
     };
