@@ -166,7 +166,7 @@ mod tests {
         check("to = \"a:1\"\nspeed = 1\n", "roundel.toml:3: unknown field `speed`");
         check("to = \"ftp://a\"\n", "roundel.toml:2: cannot use to = \"ftp://a\": give HOST:PORT");
         check("to = \"a:1\"\nname = \"a b\"\n", "roundel.toml:3: cannot use name = \"a b\": give up to 64");
-        check("to = \"a:1\"\nnames = [\"a/[b\"]\n", "roundel.toml:3: cannot use names");
+        check("to = \"a:1\"\nnames = [\"a//b\"]\n", "roundel.toml:3: cannot use names");
         check("to = \"a:1\"\nnames = []\n", "leave it out");
         check("to = \"a:1\"\nspool_bytes = \"1\"\n", "roundel.toml:3: cannot use spool_bytes");
         check(

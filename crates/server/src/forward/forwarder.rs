@@ -17,6 +17,8 @@ use super::status::ForwardStatus;
 use super::target::{Away, ForwardTarget, RefusalReason};
 use super::{ForwardError, ForwardSettings, carbon, daemons, destination::Destination, prometheus};
 
+/// How nice the thread is: below whatever answers clients. What it does not get to under full load, it sends afterwards.
+const NICE: i32 = 10;
 /// How long it waits for more at most; the log wakes it earlier.
 const IDLE: Duration = Duration::from_secs(1);
 /// The wait before a target that is away is tried again: first, and at most.
@@ -129,6 +131,9 @@ impl Forwarder {
 
     /// Forwards until it is told to stop; returns the log, so that what was not sent is kept.
     pub fn run(mut self) -> LogTail {
+        if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+            tracing::debug!(%error, "forwarding runs at normal priority");
+        }
         let mut wait = RETRY_FIRST;
         while !self.is_stopping() {
             match self.limit().map_err(Trouble::from).and_then(|()| self.round()) {

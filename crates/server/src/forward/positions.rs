@@ -82,12 +82,12 @@ mod tests {
     fn positions_come_back_for_their_store_alone() {
         let directory = tempfile::tempdir().unwrap();
         let positions = ForwardPositions::in_directory(&directory.path().join("forward"), "second");
-        let store = Identity { id: 7, seed: 1, shard_count: 2 };
+        let store = Identity { id: [7; 16], seed: 1, shard_count: 2 };
         assert_eq!(positions.load(store).unwrap(), None);
         let two = [Position { generation: 1, offset: 20 }, Position { generation: 0, offset: 9 }];
         positions.save(store, &two).unwrap();
         assert_eq!(positions.load(store).unwrap(), Some(two.to_vec()));
-        assert_eq!(positions.load(Identity { id: 8, ..store }).unwrap(), None);
+        assert_eq!(positions.load(Identity { id: [8; 16], ..store }).unwrap(), None);
         assert_eq!(positions.load(Identity { shard_count: 3, ..store }).unwrap(), None);
         let file = directory.path().join("forward/second");
         for text in ["", "else\n", "roundel forward 1\n", "roundel forward 1\n7\n1:x\n"] {

@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(first.samples.iter().map(|sample| sample.timestamp).collect::<Vec<_>>(), [1000, 2000]);
         // Fields 1 (labels), 2 (samples) of TimeSeries, 1 of WriteRequest; a double and a varint in a sample.
         let second = WriteRequest { timeseries: vec![message.timeseries[1].clone()] };
-        let want: &[u8] = b"\x0a\x36\
+        let want: &[u8] = b"\x0a\x3a\
             \x0a\x11\x0a\x08__name__\x12\x05rrd_x\
             \x0a\x07\x0a\x02ds\x12\x01x\
             \x0a\x0e\x0a\x03rrd\x12\x07net/sw1\
