@@ -17,7 +17,7 @@ use protocol::rrdcached::words::push_escaped;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rustix::io::Errno;
 
-use crate::daemon::Wire;
+use crate::daemon::{ClientIdentity, Wire};
 use crate::error::ClientError;
 use crate::socket::Socket;
 use crate::token;
@@ -47,16 +47,24 @@ pub(crate) struct Connection {
 }
 
 /// The updates that a daemon refused, by index.
-pub(crate) type Refusals = Vec<(u32, ClientError)>;
+pub type Refusals = Vec<(u32, ClientError)>;
 
 impl Connection {
     /// Connects, and asks for frames unless the wire is to be text.
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(address: &[u8], wire: Wire, patience: Option<Duration>) -> io::Result<Self> {
-        let token = token::from_environment().map_err(io::Error::other)?;
-        let socket = Socket::connect(address, patience)?;
+    pub fn open(
+        address: &[u8],
+        wire: Wire,
+        patience: Option<Duration>,
+        identity: Option<&ClientIdentity>,
+    ) -> io::Result<Self> {
+        let token = match identity {
+            Some(identity) => identity.token()?,
+            None => token::from_environment().map_err(io::Error::other)?,
+        };
+        let socket = Socket::connect(address, patience, identity.map(|identity| &identity.tls))?;
         if token.is_some() && socket.is_exposed() && !token::is_plain_allowed() {
             return Err(io::Error::other(EXPOSED_TOKEN));
         }
@@ -108,6 +116,11 @@ impl Connection {
             }
         }
         Ok(None)
+    }
+
+    /// Whether both ends speak frames.
+    pub fn speaks_frames(&self) -> bool {
+        self.frames.is_some()
     }
 
     /// Whether a request that could not be sent may be sent again on a new connection: this one may have ended since its

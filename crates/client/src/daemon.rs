@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use protocol::frames::code::ErrorCode;
+use protocol::frames::request::Update;
 use protocol::rrdcached::address::Address;
 use protocol::rrdcached::client::Answer;
 use protocol::rrdcached::limits::PIECE_BYTES;
@@ -24,9 +25,11 @@ use protocol::rrdcached::whole;
 use protocol::rrdcached::words::push_escaped;
 use rrd::fetch::{FetchRequest, FetchRows};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Refusals};
 use crate::error::ClientError;
 use crate::placeholder::PlaceholderCache;
+use crate::tls::TlsFiles;
+use crate::token;
 use batch::Batches;
 
 type Result<T = (), E = ClientError> = std::result::Result<T, E>;
@@ -64,6 +67,22 @@ impl Daemons {
     }
 }
 
+/// How a client shows who it is, where that is not for the environment to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// The file with its token, read for each connection; `None` = it has none.
+    pub token_file: Option<PathBuf>,
+    /// The files of TLS.
+    pub tls: TlsFiles,
+}
+
+impl ClientIdentity {
+    pub(crate) fn token(&self) -> io::Result<Option<String>> {
+        let file = self.token_file.as_deref();
+        file.map(token::from_file).transpose().map_err(io::Error::other)
+    }
+}
+
 /// A daemon.
 #[derive(Debug)]
 pub struct Daemon {
@@ -74,6 +93,8 @@ pub struct Daemon {
     is_rrdcached: AtomicBool,
     /// How long an answer may take; `None` = for ever.
     patience: Option<Duration>,
+    /// `None` = as the environment says.
+    identity: Option<ClientIdentity>,
 }
 
 impl Daemon {
@@ -81,12 +102,17 @@ impl Daemon {
     pub fn new(address: &[u8], wire: Wire) -> Self {
         let is_rrdcached = AtomicBool::new(false);
         let batches = Batches::default();
-        Daemon { address: address.to_vec(), wire, batches, is_rrdcached, patience: None }
+        Daemon { address: address.to_vec(), wire, batches, is_rrdcached, patience: None, identity: None }
     }
 
     /// The same, for a caller that waits no longer than this for the socket to take or give anything.
     pub fn with_patience(self, patience: Duration) -> Self {
         Daemon { patience: Some(patience), ..self }
+    }
+
+    /// The same, for a client that does not ask the environment who it is.
+    pub fn with_identity(self, identity: ClientIdentity) -> Self {
+        Daemon { identity: Some(identity), ..self }
     }
 
     /// Its address, as it was given.
@@ -182,6 +208,23 @@ impl Daemon {
             push_escaped(&mut values, reading);
         }
         self.batches.update(name, &values, || self.open())
+    }
+
+    /// Sends many updates at once and returns those that were refused, by index. In text, more than fit the buffers of
+    /// both ends would wait for each other: some hundreds are safe.
+    ///
+    /// # Errors
+    /// When the connection ends; what became of the updates is then unknown.
+    pub fn update_all(&self, updates: &[Update<'_>]) -> Result<Refusals> {
+        self.exchange(|connection| connection.update(updates.iter().copied()))
+    }
+
+    /// Whether it speaks frames, over the connection that is there or can be made.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`].
+    pub fn speaks_frames(&self) -> Result<bool> {
+        self.exchange(|connection| Ok(connection.speaks_frames()))
     }
 
     /// The rows of an RRD.
@@ -293,7 +336,8 @@ impl Daemon {
     }
 
     fn open(&self) -> Result<Connection> {
-        Connection::open(&self.address, self.wire, self.patience).map_err(ClientError::connect)
+        Connection::open(&self.address, self.wire, self.patience, self.identity.as_ref())
+            .map_err(ClientError::connect)
     }
 }
 

@@ -15,6 +15,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
 use crate::adaptive_spin::AdaptiveSpin;
+use crate::tls::TlsFiles;
 use encrypted::EncryptedSocket;
 
 /// A connected socket, UNIX or TCP.
@@ -43,23 +44,24 @@ impl Socket {
         Socket { stream: SocketStream::Plain(WireSocket::new(file)), is_exposed: false }
     }
 
-    /// Connects to a daemon, whose answers may take as long as `patience` says; `None` = for ever.
+    /// Connects to a daemon, whose answers may take as long as `patience` says; `None` = for ever. Without `files`, the
+    /// environment names those of TLS.
     ///
     /// # Errors
     /// What the system says; for an unknown host RRDtool's text; what is wrong with certificates.
-    pub fn connect(address: &[u8], patience: Option<Duration>) -> io::Result<Self> {
+    pub fn connect(address: &[u8], patience: Option<Duration>, files: Option<&TlsFiles>) -> io::Result<Self> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let text = std::str::from_utf8(address).map_err(|_| invalid())?;
         let socket = match Address::parse(text).map_err(|_| invalid())? {
             Address::Unix(path) => Socket::new(UnixStream::connect(path)?.into()),
             Address::Tcp { host, port } => {
-                let (stream, peer) = connect_to(&host, port)?;
+                let (stream, peer) = connect_to(&host, port, patience)?;
                 Socket { is_exposed: !peer.ip().is_loopback(), ..Socket::new(stream.into()) }
             }
             Address::Tls { host, port } => {
-                let wire = WireSocket::new(connect_to(&host, port)?.0.into());
+                let wire = WireSocket::new(connect_to(&host, port, patience)?.0.into());
                 wire.set_patience(Some(patience.unwrap_or(encrypted::HANDSHAKE_WAIT)))?;
-                let socket = EncryptedSocket::begin(wire, &host)?;
+                let socket = EncryptedSocket::begin(wire, &host, files)?;
                 socket.wire().set_patience(patience)?;
                 return Ok(Socket { stream: SocketStream::Tls(Box::new(socket)), is_exposed: false });
             }
@@ -88,10 +90,23 @@ impl WireSocket {
     }
 }
 
-fn connect_to(host: &str, port: u16) -> io::Result<(TcpStream, SocketAddr)> {
+fn connect_to(host: &str, port: u16, patience: Option<Duration>) -> io::Result<(TcpStream, SocketAddr)> {
     let host = if host.is_empty() { "localhost" } else { host };
     let addresses = (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
-    let stream = TcpStream::connect(&*addresses.collect::<Vec<_>>())?;
+    let addresses: Vec<_> = addresses.collect();
+    let stream = match patience {
+        None => TcpStream::connect(&*addresses)?,
+        Some(patience) => {
+            let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
+            for address in &addresses {
+                result = TcpStream::connect_timeout(address, patience);
+                if result.is_ok() {
+                    break;
+                }
+            }
+            result?
+        }
+    };
     stream.set_nodelay(true)?;
     let peer = stream.peer_addr()?;
     Ok((stream, peer))

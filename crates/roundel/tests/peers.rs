@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "peers/forward.rs"]
+mod forward;
 mod wire;
 
 use std::fs;

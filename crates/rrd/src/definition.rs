@@ -3,6 +3,7 @@
 //! A definition is plain data that only `tune` changes. Limits of the `.rrd` file (19-character names,
 //! whole-second steps) belong to the codec.
 
+mod arguments;
 pub mod text;
 
 use crate::time::Moment;

@@ -2,6 +2,7 @@
 //! key.
 
 mod backup;
+mod forward;
 mod replication;
 mod values;
 
@@ -104,6 +105,7 @@ struct File {
     backup: Option<backup::FileBackup>,
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
+    forward: Vec<forward::FileForward>,
 }
 
 impl Default for File {
@@ -159,6 +161,7 @@ impl Default for File {
             backup: None,
             replication: Default::default(),
             follow: None,
+            forward: Vec::new(),
         }
     }
 }
@@ -445,6 +448,7 @@ impl Reader<'_> {
             backup: file.backup.as_ref().map(|given| self.backup(given)).transpose()?,
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
+            forward: self.forward(&file.forward, &file.layout)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };

@@ -82,6 +82,7 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
     options.shard.memory =
         Memory::new(MemoryLimits { rrd_bytes: all.limits.rrd_memory, store_bytes: all.limits.store_memory });
     options.shard.replica_patience = all.replication.replica_patience;
+    options.shard.hold_log = !all.forward.is_empty();
     match all.sync {
         SyncPolicy::Always => options.shard.sync_always = true,
         SyncPolicy::Every(interval) => options.shard.sync_interval = interval,

@@ -18,6 +18,7 @@ mod confine;
 pub mod connection;
 pub mod connection_limits;
 pub mod daemon;
+pub mod forward;
 mod frames_wire;
 pub mod http;
 pub mod idle_memory;

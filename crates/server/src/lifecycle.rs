@@ -26,6 +26,7 @@ use crate::agents::{AgentSockets, AgentsSettings};
 use crate::collectors::collectd::CollectdReceiver;
 use crate::collectors::ganglia::GangliaSockets;
 use crate::daemon::{self, CollectorSockets, Daemon, Sockets};
+use crate::forward::Forwarding;
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
 use crate::names::Names;
@@ -127,6 +128,7 @@ fn serve(
     let access = Access::new(&settings.access).map_err(|error| fail(format!("[access]: {error}")))?;
     idle_memory::use_small_pages();
     let service = open_service(&mut settings, access)?;
+    let mut forwarding = start_forwarding(&service, &mut settings)?;
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
     #[cfg(feature = "backup")]
@@ -158,6 +160,7 @@ fn serve(
         });
         match request {
             None => {
+                forwarding = start_forwarding(daemon.service(), &mut settings)?;
                 polling = Some(collecting.start(&mut daemon, &mut settings)?);
                 replicating::promoted(&mut daemon, &settings, &replication);
             }
@@ -174,12 +177,14 @@ fn serve(
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
     drop(scrubber);
+    let unsent = forwarding.map(Forwarding::stop);
     #[cfg(feature = "backup")]
     drop(backing);
     if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }
     daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
+    drop(unsent);
     tracing::info!("stopped");
     Ok(())
 }
@@ -202,6 +207,25 @@ fn open_service(settings: &mut Settings, access: Access) -> Result<Arc<Service>,
         let _ = service.snapshots.set(directory);
     }
     Ok(service)
+}
+
+/// Forwards what the store accepts; a follower does not, because its primary does.
+fn start_forwarding(
+    service: &Arc<Service>,
+    settings: &mut Settings,
+) -> Result<Option<Forwarding>, LifecycleError> {
+    let engine = &service.engine;
+    if engine.replica().is_some_and(|replica| replica.tenure().role() != Role::Primary) {
+        engine.release_log();
+        return Ok(None);
+    }
+    let (forward, positions) =
+        (std::mem::take(&mut settings.forward), settings.own_directory().join("forward"));
+    let forwarding = Forwarding::start(engine, forward, &positions).map_err(fail)?;
+    if !forwarding.statuses.is_empty() {
+        let _ = service.metrics.forwarding.set(forwarding.statuses.clone());
+    }
+    Ok(Some(forwarding))
 }
 
 /// What collects, once this server takes changes.

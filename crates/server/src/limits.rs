@@ -164,3 +164,11 @@ pub const FOLLOWER_HELLO_WAIT: Duration = Duration::from_secs(10);
 pub const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Bytes of log that a follower holds back until other shards have caught up.
 pub const FOLLOWER_DEFERRED_BYTES: usize = 64 << 20;
+/// Targets of `[[forward]]`: each has a thread that reads the whole log.
+pub const FORWARD_TARGETS_MAX: usize = 16;
+/// Readings sent to a target at once: what one frame may have.
+pub const FORWARD_BATCH_READINGS: usize = protocol::frames::UPDATES_MAX;
+/// Bytes of names and readings sent at once; with what one piece of log adds to that, a batch takes a few megabytes.
+pub const FORWARD_BATCH_BYTES: usize = 1 << 20;
+/// Bytes of log kept beyond `spool_bytes`: so much may come while a target is waited for, before the oldest is dropped in order.
+pub const FORWARD_SLACK_BYTES: u64 = 256 << 20;

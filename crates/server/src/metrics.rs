@@ -13,6 +13,7 @@ use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
 use crate::collectors::statistics::CollectorStatistics;
+use crate::forward::status::{ForwardCollector, ForwardStatus};
 use crate::replication::state::{ReplicationCollector, ReplicationState};
 
 /// Why a request line was not executed.
@@ -121,6 +122,8 @@ pub struct Metrics {
     pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
     /// What replication does.
     pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
+    /// What is forwarded: `roundel_forward_sent_total` and others.
+    pub forwarding: std::sync::OnceLock<Vec<Arc<ForwardStatus>>>,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -183,6 +186,9 @@ impl Metrics {
         }
         if let Some(state) = self.replication.get() {
             registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
+        }
+        if let Some(statuses) = self.forwarding.get() {
+            registry.register_collector(Box::new(ForwardCollector(statuses.clone())));
         }
         registry
     }

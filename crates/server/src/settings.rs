@@ -14,6 +14,7 @@ use crate::collectors::collectd::CollectdSettings;
 use crate::collectors::ganglia::GangliaSettings;
 use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
+use crate::forward::ForwardSettings;
 use crate::http::access::{Door, WebAccess};
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
@@ -230,6 +231,8 @@ pub struct Settings {
     /// The backup of the store; `None` = none.
     #[cfg(feature = "backup")]
     pub backup: Option<backup::run::BackupSettings>,
+    /// Where updates are forwarded to.
+    pub forward: Vec<ForwardSettings>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -321,6 +324,7 @@ impl Settings {
             snapshots: None,
             #[cfg(feature = "backup")]
             backup: None,
+            forward: Vec::new(),
             config_file: None,
         }
     }

@@ -202,7 +202,9 @@ impl StatusWatch {
                 refused: stats.updates_refused,
                 per_second: self.rate(stats.updates_received),
             },
-            problems: self.with_replication(self.with_backup(problems(&disk, &late, &agents, now))),
+            problems: self.with_replication(
+                self.with_forwarding(self.with_backup(problems(&disk, &late, &agents, now))),
+            ),
             dropped: dropped.into_iter().map(|(reason, count)| Dropped { reason, count }).collect(),
             slow: self.slow.all(),
             agents,
@@ -277,6 +279,16 @@ impl StatusWatch {
         problems.extend(text.map(|text| Problem {
             text,
             advice: "Updates are not affected. The backup is tried again and goes on by itself; see [backup] in roundel.toml.",
+        }));
+        problems
+    }
+
+    /// Adds what is wrong with forwarding.
+    fn with_forwarding(&self, mut problems: Vec<Problem>) -> Vec<Problem> {
+        let targets = self.service.metrics.forwarding.get().into_iter().flatten();
+        problems.extend(targets.filter_map(|target| target.problem()).map(|text| Problem {
+            text,
+            advice: "Updates are not affected. It is tried again and goes on by itself; see [[forward]] in roundel.toml.",
         }));
         problems
     }

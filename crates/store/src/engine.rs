@@ -502,6 +502,8 @@ pub trait Engine: Send + Sync {
     fn tail(&self, _reach: Reach, _bytes_max: u64) -> Result<LogTail, StoreError> {
         Err(StoreError::Unsupported(NO_TAIL))
     }
+    /// Lets go of the log that was held since the start for tails to go on in ([`crate::stripes::ShardOptions::hold_log`]).
+    fn release_log(&self) {}
     /// Completes everything accepted and closes the store. Idempotent.
     ///
     /// # Errors

@@ -89,6 +89,8 @@ pub struct ShardOptions {
     pub memory: Memory,
     /// Whether the store takes changes, and from whom.
     pub tenure: Tenure,
+    /// Keep all of the log that is there at the start until [`crate::engine::Engine::release_log`]: tails go on in it.
+    pub hold_log: bool,
 }
 
 impl Default for ShardOptions {
@@ -105,6 +107,7 @@ impl Default for ShardOptions {
             merge_count: 8,
             memory: Memory::default(),
             tenure: Tenure::default(),
+            hold_log: false,
         }
     }
 }

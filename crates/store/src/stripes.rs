@@ -748,6 +748,10 @@ impl Engine for Stripes {
         Ok(LogTail::new(self.core.store, shards.collect(), reach))
     }
 
+    fn release_log(&self) {
+        self.core.shards.iter().for_each(|shard| shard.shared.files.release_log());
+    }
+
     fn stop(&self) -> Result<(), StoreError> {
         if let Some(naming) = self.naming.get() {
             naming.stop();

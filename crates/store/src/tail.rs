@@ -17,15 +17,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use changes::{Change, What};
+pub use crate::log::bell::Bell;
+pub use changes::{ChangeKind, LoggedChange};
 pub(crate) use names::NamesNow;
-pub use pieces::{Piece, Raw};
+pub use pieces::{Piece, RawRecords};
 
 use self::names::{AskNames, Names};
 use crate::disk::Disk;
 use crate::engine::StoreError;
 use crate::identity::Identity;
-use crate::log::bell::Bell;
 use crate::log::parts::Parts;
 use crate::log::writer::RungBy;
 use crate::log::{LogSyncer, Position};

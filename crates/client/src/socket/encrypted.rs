@@ -26,9 +26,12 @@ impl EncryptedSocket {
     ///
     /// # Errors
     /// Which file, certificate or version cannot be used, and what to do.
-    pub fn begin(wire: WireSocket, host: &str) -> io::Result<Self> {
-        let config =
-            TlsFiles::from_environment().and_then(|files| files.config()).map_err(io::Error::other)?;
+    pub fn begin(wire: WireSocket, host: &str, files: Option<&TlsFiles>) -> io::Result<Self> {
+        let config = match files {
+            Some(files) => files.config(),
+            None => TlsFiles::from_environment().and_then(|files| files.config()),
+        };
+        let config = config.map_err(io::Error::other)?;
         let tls = ClientConnection::new(config, server_name(host)?).map_err(io::Error::other)?;
         let wire = BufReader::with_capacity(RECEIVE_BYTES, wire);
         let mut socket = EncryptedSocket { tls, wire, host: host.to_string() };

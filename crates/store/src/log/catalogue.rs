@@ -232,15 +232,6 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// Decodes id and name only.
-    ///
-    /// # Errors
-    /// When these bytes are malformed.
-    pub fn decode_name(body: &'a [u8]) -> Result<(u32, &'a [u8]), DecodeError> {
-        let mut cursor = Cursor::new(body);
-        Ok((cursor.number("the id")?, cursor.counted_bytes("the name")?))
-    }
-
     /// Decodes the body of a record.
     ///
     /// # Errors

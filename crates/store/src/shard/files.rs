@@ -29,6 +29,8 @@ pub struct Files {
     log: LogSyncer,
     /// What must stay although the manifest no longer names it.
     pins: Arc<Pins>,
+    /// Keeps the log that was there at the start.
+    held: Mutex<Option<LogPin>>,
     inner: Mutex<Inner>,
 }
 
@@ -60,7 +62,7 @@ impl Files {
         let owner = manifest.tag();
         let inner = Mutex::new(Inner { manifest, segments: Arc::new(segments) });
         let pins = Arc::new(Pins::new(Arc::clone(&disk)));
-        Files { disk, dir: dir.to_owned(), owner, log, pins, inner }
+        Files { disk, dir: dir.to_owned(), owner, log, pins, held: Mutex::new(None), inner }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -97,6 +99,16 @@ impl Files {
         let manifest = self.manifest();
         log.raise(manifest.position);
         (manifest, files, log)
+    }
+
+    /// Keeps all of the log until [`Files::release_log`].
+    pub fn hold_log(&self) {
+        *lock(&self.held) = Some(self.pins.hold_log(u64::MAX));
+    }
+
+    /// Lets go of what [`Files::hold_log`] keeps.
+    pub fn release_log(&self) {
+        lock(&self.held).take();
     }
 
     /// Keeps the log that is there now, and later `bytes_max` bytes of it.

@@ -75,6 +75,9 @@ pub fn open(
     let recovery = Recovery::start(Arc::clone(&disk), dir.to_owned(), from, &loaded, scanned)
         .map_err(OpenError::transparent)?;
     let files = Files::new(disk, dir, manifest, segments, log.syncer());
+    if options.hold_log {
+        files.hold_log();
+    }
     start(
         Recovered { index: owner.shard, files, state, log, recovery, replay_from: from, lost },
         options,

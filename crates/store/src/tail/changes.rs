@@ -4,7 +4,7 @@ use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::time::Timestamp;
 
-use super::pieces::Raw;
+use super::pieces::RawRecords;
 use super::{ShardTail, TailError};
 use crate::codec::DecodeError;
 use crate::log::catalogue::{Create, Delete, Import, Rename, Tune};
@@ -13,7 +13,7 @@ use crate::log::{self, Kind, Position, Record};
 
 /// A change of one RRD.
 #[derive(Debug)]
-pub struct Change<'a> {
+pub struct LoggedChange<'a> {
     /// Where its record starts.
     pub position: Position,
     /// When it was logged, in milliseconds since the epoch.
@@ -22,15 +22,15 @@ pub struct Change<'a> {
     /// ([`crate::name::RrdName::is_hidden`]) is that of an RRD in the trash, or on its way to another name.
     pub name: Option<&'a [u8]>,
     /// What has changed.
-    pub what: What<'a>,
+    pub what: ChangeKind<'a>,
 }
 
 /// What a change does.
 #[derive(Debug)]
-pub enum What<'a> {
+pub enum ChangeKind<'a> {
     /// A reading.
     Update {
-        /// Its time, in the units of the RRD.
+        /// Its time, in seconds since the epoch.
         time: Timestamp,
         /// The values as they came, separated by colons.
         values: &'a [u8],
@@ -57,27 +57,21 @@ impl ShardTail {
     ///
     /// # Errors
     /// When a record cannot be decoded, or the store does not tell the names because it stops. The changes visited before stand.
-    pub fn decode(&mut self, raw: &Raw, visit: &mut dyn FnMut(Change<'_>)) -> Result<(), TailError> {
-        self.decode_where(raw, true, visit)
-    }
-
-    /// With `all` of the changes, or only what changes names, of which none is visited.
-    pub(super) fn decode_where(
+    pub fn decode(
         &mut self,
-        raw: &Raw,
-        all: bool,
-        visit: &mut dyn FnMut(Change<'_>),
+        raw: &RawRecords,
+        visit: &mut dyn FnMut(LoggedChange<'_>),
     ) -> Result<(), TailError> {
         for record in raw.records() {
             let position = record.position;
             let unknown = |error: DecodeError| TailError::Unknown { position, what: error.to_string() };
             match record.kind {
-                Kind::Updates if all => self.updates(&record, visit)?,
-                Kind::Tune if all => self.tune(&record, visit)?,
-                Kind::Part => self.part(&record, all, visit).map_err(unknown)?,
-                Kind::Updates | Kind::Tune | Kind::Stream => {}
+                Kind::Updates => self.updates(&record, visit)?,
+                Kind::Tune => self.tune(&record, visit)?,
+                Kind::Part => self.part(&record, visit).map_err(unknown)?,
+                Kind::Stream => {}
                 Kind::Create => self.create(&record, visit).map_err(unknown)?,
-                Kind::Import => self.import(&record, record.body, all, visit).map_err(unknown)?,
+                Kind::Import => self.import(&record, record.body, visit).map_err(unknown)?,
                 Kind::Delete => self.delete(&record, visit)?,
                 Kind::Rename => self.rename(&record, visit)?,
                 Kind::Behaviour => {
@@ -93,7 +87,11 @@ impl ShardTail {
         Ok(())
     }
 
-    fn updates(&mut self, record: &Record<'_>, visit: &mut dyn FnMut(Change<'_>)) -> Result<(), TailError> {
+    fn updates(
+        &mut self,
+        record: &Record<'_>,
+        visit: &mut dyn FnMut(LoggedChange<'_>),
+    ) -> Result<(), TailError> {
         let unknown =
             |error: DecodeError| TailError::Unknown { position: record.position, what: error.to_string() };
         let mut new = Vec::new();
@@ -105,15 +103,19 @@ impl ShardTail {
         .map_err(unknown)?;
         self.learn(&mut new, record.position)?;
         log::updates::decode(record.body, &mut |id, time, values: &[u8]| {
-            visit(change(record, self.names.get(id), What::Update { time, values }));
+            visit(change(record, self.names.get(id), ChangeKind::Update { time, values }));
         })
         .map_err(unknown)
     }
 
-    fn tune(&mut self, record: &Record<'_>, visit: &mut dyn FnMut(Change<'_>)) -> Result<(), TailError> {
+    fn tune(
+        &mut self,
+        record: &Record<'_>,
+        visit: &mut dyn FnMut(LoggedChange<'_>),
+    ) -> Result<(), TailError> {
         let Tune { id, args } = Tune::decode(record.body).map_err(|error| unknown(record, &error))?;
         self.learn_one(id, record.position)?;
-        visit(change(record, self.names.get(id), What::Tune(args)));
+        visit(change(record, self.names.get(id), ChangeKind::Tune(args)));
         Ok(())
     }
 
@@ -121,10 +123,14 @@ impl ShardTail {
         if self.names.is_known(id) { Ok(()) } else { self.learn(&mut vec![id], position) }
     }
 
-    fn create(&mut self, record: &Record<'_>, visit: &mut dyn FnMut(Change<'_>)) -> Result<(), DecodeError> {
+    fn create(
+        &mut self,
+        record: &Record<'_>,
+        visit: &mut dyn FnMut(LoggedChange<'_>),
+    ) -> Result<(), DecodeError> {
         let Create { id, name, definition, start } = Create::decode(record.body)?;
         self.names.set(id, name, record.position);
-        visit(change(record, Some(name), What::Create { definition, start }));
+        visit(change(record, Some(name), ChangeKind::Create { definition, start }));
         Ok(())
     }
 
@@ -132,25 +138,18 @@ impl ShardTail {
         &mut self,
         record: &Record<'_>,
         body: &[u8],
-        all: bool,
-        visit: &mut dyn FnMut(Change<'_>),
+        visit: &mut dyn FnMut(LoggedChange<'_>),
     ) -> Result<(), DecodeError> {
-        if !all {
-            let (id, name) = Import::decode_name(body)?;
-            self.names.set(id, name, record.position);
-            return Ok(());
-        }
         let Import { id, name, rrd } = Import::decode(body)?;
         self.names.set(id, name, record.position);
-        visit(change(record, Some(name), What::Import(Box::new(rrd))));
+        visit(change(record, Some(name), ChangeKind::Import(Box::new(rrd))));
         Ok(())
     }
 
     fn part(
         &mut self,
         record: &Record<'_>,
-        all: bool,
-        visit: &mut dyn FnMut(Change<'_>),
+        visit: &mut dyn FnMut(LoggedChange<'_>),
     ) -> Result<(), DecodeError> {
         let part = ImportPart::decode(record.body)?;
         if part.offset == 0 {
@@ -160,7 +159,7 @@ impl ShardTail {
             Ok(None) => Ok(()),
             Ok(Some(body)) => {
                 self.parts_from = None;
-                self.import(record, &body, all, visit)
+                self.import(record, &body, visit)
             }
             // A part before this one is lost, and the import with it.
             Err(log::parts::Lost) => {
@@ -170,17 +169,25 @@ impl ShardTail {
         }
     }
 
-    fn delete(&mut self, record: &Record<'_>, visit: &mut dyn FnMut(Change<'_>)) -> Result<(), TailError> {
+    fn delete(
+        &mut self,
+        record: &Record<'_>,
+        visit: &mut dyn FnMut(LoggedChange<'_>),
+    ) -> Result<(), TailError> {
         let Delete { id, name } = Delete::decode(record.body).map_err(|error| unknown(record, &error))?;
-        visit(change(record, name.or_else(|| self.names.get(id)), What::Delete));
+        visit(change(record, name.or_else(|| self.names.get(id)), ChangeKind::Delete));
         self.names.remove(id);
         Ok(())
     }
 
-    fn rename(&mut self, record: &Record<'_>, visit: &mut dyn FnMut(Change<'_>)) -> Result<(), TailError> {
+    fn rename(
+        &mut self,
+        record: &Record<'_>,
+        visit: &mut dyn FnMut(LoggedChange<'_>),
+    ) -> Result<(), TailError> {
         let Rename { id, name, from } =
             Rename::decode(record.body).map_err(|error| unknown(record, &error))?;
-        visit(change(record, from.or_else(|| self.names.get(id)), What::Rename(name)));
+        visit(change(record, from.or_else(|| self.names.get(id)), ChangeKind::Rename(name)));
         self.names.set(id, name, record.position);
         Ok(())
     }
@@ -190,6 +197,6 @@ fn unknown(record: &Record<'_>, error: &DecodeError) -> TailError {
     TailError::Unknown { position: record.position, what: error.to_string() }
 }
 
-fn change<'a>(record: &Record<'_>, name: Option<&'a [u8]>, what: What<'a>) -> Change<'a> {
-    Change { position: record.position, logged_ms: record.stamp.time_ms, name, what }
+fn change<'a>(record: &Record<'_>, name: Option<&'a [u8]>, what: ChangeKind<'a>) -> LoggedChange<'a> {
+    LoggedChange { position: record.position, logged_ms: record.stamp.time_ms, name, what }
 }

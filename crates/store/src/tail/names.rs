@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::pieces::Piece;
-use super::{Raw, ShardTail, TailError};
+use super::{ShardTail, TailError};
 use crate::catalogue::RrdId;
 use crate::engine::StoreError;
 use crate::log::catalogue::{Delete, Rename};
@@ -152,13 +152,5 @@ impl ShardTail {
             self.names.looked_to = at;
         }
         Ok(())
-    }
-
-    /// Passes over records, so that the names are those after them.
-    ///
-    /// # Errors
-    /// When one cannot be decoded.
-    pub fn skip(&mut self, raw: &Raw) -> Result<(), TailError> {
-        self.decode_where(raw, false, &mut |_| {})
     }
 }

@@ -6,7 +6,7 @@ use super::{ShardTail, TailError};
 use crate::filenames;
 use crate::log::envelope::{self, ENVELOPE_BYTES, NotRecord};
 use crate::log::writer::log_files;
-use crate::log::{self, Kind, Position, Record};
+use crate::log::{self, Position, Record};
 
 /// Bytes read at once in search of the next good record.
 const SEARCH_BYTES: u64 = 1 << 20;
@@ -15,7 +15,7 @@ const SEARCH_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub enum Piece {
     /// Records.
-    Records(Raw),
+    Records(RawRecords),
     /// A range that is not there any more, or is damaged.
     Lost {
         /// Where it begins.
@@ -27,14 +27,14 @@ pub enum Piece {
 
 /// Consecutive whole records, as they stand in the log.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawRecords {
     /// Where the first one starts.
     pub from: Position,
     /// Their bytes.
     pub bytes: Vec<u8>,
 }
 
-impl Raw {
+impl RawRecords {
     /// Where the next record starts.
     pub fn end(&self) -> Position {
         self.from.plus(self.bytes.len() as u64)
@@ -55,12 +55,6 @@ impl Raw {
     /// When its first record was written, in milliseconds since the epoch.
     pub fn logged_ms(&self) -> Option<i64> {
         self.records().next().map(|record| record.stamp.time_ms)
-    }
-
-    /// How many updates it has.
-    pub fn update_count(&self) -> u64 {
-        let updates = self.records().filter(|record| record.kind == Kind::Updates);
-        updates.map(|record| log::updates::count(record.body).unwrap_or(0)).sum()
     }
 }
 
@@ -116,7 +110,7 @@ impl ShardTail {
             return self.lost(from, end).map(Some);
         }
         bytes.truncate(good);
-        Ok(Some(Piece::Records(Raw { from, bytes })))
+        Ok(Some(Piece::Records(RawRecords { from, bytes })))
     }
 
     /// Bytes of the log; `None` when it does not have all of them.

@@ -50,19 +50,21 @@ fn update(store: &Stripes, rrd: &str, step: i64) {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-fn shown(change: &Change<'_>) -> String {
+fn shown(change: &LoggedChange<'_>) -> String {
     let text = |bytes: &[u8]| match RrdName::revealed(bytes) {
         Some((purpose, name)) => format!("{}({name})", purpose.split('/').next().unwrap_or_default()),
         None => String::from_utf8(bytes.to_vec()).unwrap(),
     };
     let name = change.name.map_or_else(|| "?".to_owned(), text);
     match &change.what {
-        What::Update { time, values } => format!("{name} {} {}", (time.whole - START) / 10, text(values)),
-        What::Create { start, .. } => format!("create {name} from {}", start - START),
-        What::Import(rrd) => format!("import {name} with {}", rrd.definition.ds.len()),
-        What::Tune(args) => format!("tune {name} {}", args.join(" ")),
-        What::Delete => format!("delete {name}"),
-        What::Rename(to) => format!("rename {name} {}", text(to)),
+        ChangeKind::Update { time, values } => {
+            format!("{name} {} {}", (time.whole - START) / 10, text(values))
+        }
+        ChangeKind::Create { start, .. } => format!("create {name} from {}", start - START),
+        ChangeKind::Import(rrd) => format!("import {name} with {}", rrd.definition.ds.len()),
+        ChangeKind::Tune(args) => format!("tune {name} {}", args.join(" ")),
+        ChangeKind::Delete => format!("delete {name}"),
+        ChangeKind::Rename(to) => format!("rename {name} {}", text(to)),
     }
 }
 
@@ -143,24 +145,6 @@ fn changes_have_the_names_of_their_time_whatever_follows() {
         }
         store.stop().unwrap();
     }
-}
-
-#[test]
-fn what_is_skipped_leaves_the_names_right() {
-    let store = open(&SimDisk::new(1), 1);
-    let mut tail = at_start(&store, Reach::Committed);
-    create(&store, "a");
-    update(&store, "a", 1);
-    assert_eq!(changes(&mut tail, PLENTY as usize).len(), 2);
-    store.rename(&name("a"), &name("b")).unwrap();
-    update(&store, "b", 2);
-    update(&store, "b", 3);
-    let shard = &mut tail.shards_mut()[0];
-    let Some(Piece::Records(raw)) = shard.read(PLENTY as usize).unwrap() else { panic!("nothing") };
-    assert_eq!((raw.update_count(), raw.logged_ms()), (2, Some(START * 1000)));
-    shard.skip(&raw).unwrap();
-    update(&store, "b", 4);
-    assert_eq!(changes(&mut tail, 1), ["b 4 4.5"]);
 }
 
 #[test]
@@ -263,6 +247,30 @@ fn the_log_is_kept_for_a_reader_up_to_its_limit() {
     let lost: u64 = seen[0].strip_prefix("lost ").unwrap().parse().unwrap();
     assert!(begin.plus(lost) < last, "{seen:?}");
     assert_eq!(seen[1..], ["a 1 1.5", "a 2 2.5"]);
+}
+
+#[test]
+fn a_store_that_is_told_to_holds_its_log_until_tails_were_opened() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk, 1);
+    create(&store, "a");
+    let begin = store.tail(Reach::Committed, PLENTY).unwrap().shards()[0].end();
+    import_noise(&store, "first");
+    import_noise(&store, "second");
+    let killed = disk.kill();
+    for (hold_log, lost) in [(true, false), (false, true)] {
+        let disk = killed.kill();
+        let shard = ShardOptions { hold_log, ..ShardOptions::default() };
+        let options = Options { shard_count: 1, shard, ..Options::default() };
+        let store = Stripes::open(disk.handle(), &options).unwrap();
+        // Two, so that the log before them is not in use any more.
+        (0..2).for_each(|_| store.checkpoint().unwrap());
+        let mut tail = store.tail(Reach::Committed, PLENTY).unwrap();
+        tail.shards_mut()[0].seek(begin).unwrap();
+        store.release_log();
+        let seen = changes(&mut tail, 1 << 20);
+        assert_eq!(seen.first().is_none_or(|first| first.starts_with("lost")), lost, "{seen:?}");
+    }
 }
 
 #[test]

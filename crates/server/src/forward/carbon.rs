@@ -1,0 +1,144 @@
+//! A Graphite as a target: carbon's plaintext lines, `PATH VALUE TIME`.
+//!
+//! Carbon answers nothing, so what was sent counts as arrived when the connection has lived on for some seconds; after a
+//! lost one, what is younger is sent again. The same value for the same time changes nothing there.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::engine::Engine;
+
+use super::batch::ForwardBatch;
+use super::sources::{SourceNames, numbers};
+use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason};
+
+/// How long the connection may take, and carbon to read.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection must live on for what was sent to count as arrived.
+const SETTLES_AFTER: Duration = Duration::from_secs(5);
+
+/// A carbon daemon.
+pub struct CarbonTarget {
+    host: String,
+    port: u16,
+    names: SourceNames,
+    connection: Option<TcpStream>,
+    lines: Vec<u8>,
+}
+
+impl CarbonTarget {
+    /// The daemon at a host and port, which is not connected to yet.
+    pub fn new(host: String, port: u16, engine: Arc<dyn Engine>) -> Self {
+        CarbonTarget { host, port, names: SourceNames::new(engine), connection: None, lines: Vec::new() }
+    }
+
+    fn connect(&self) -> io::Result<TcpStream> {
+        let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
+        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
+            result = TcpStream::connect_timeout(&address, PATIENCE);
+            if result.is_ok() {
+                break;
+            }
+        }
+        let stream = result?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+}
+
+/// Carbon never sends anything: what can be read is the end.
+fn check_open(stream: &mut TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    let read = stream.read(&mut [0; 64]);
+    stream.set_nonblocking(false)?;
+    match read {
+        Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "carbon closed the connection")),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+impl ForwardTarget for CarbonTarget {
+    fn reach(&mut self) -> Result<(), Away> {
+        let reached = match &mut self.connection {
+            Some(stream) => check_open(stream),
+            None => self.connect().map(|stream| self.connection = Some(stream)),
+        };
+        reached.map_err(|error| {
+            self.connection = None;
+            Away(format!("{}:{}: {error}", self.host, self.port))
+        })
+    }
+
+    fn send(
+        &mut self,
+        batch: &ForwardBatch,
+        refused: &mut dyn FnMut(ForwardRefusal<'_>),
+    ) -> Result<u64, Away> {
+        self.names.follow(batch);
+        self.lines.clear();
+        for reading in batch.readings() {
+            let Some(names) = self.names.of(reading.name) else {
+                refused(ForwardRefusal {
+                    reason: RefusalReason::Gone,
+                    name: reading.name,
+                    count: 1,
+                    text: "the RRD was removed",
+                });
+                continue;
+            };
+            for (index, text, _) in numbers(&reading) {
+                let Some(source) = names.get(index) else { break };
+                push_path(&mut self.lines, reading.name, source);
+                let rest = format!(" {text} {}\n", reading.time.whole);
+                self.lines.extend_from_slice(rest.as_bytes());
+            }
+        }
+        let Some(stream) = &mut self.connection else { return Err(Away("not connected".to_owned())) };
+        if let Err(error) = stream.write_all(&self.lines) {
+            self.connection = None;
+            return Err(Away(format!("{}:{}: {error}", self.host, self.port)));
+        }
+        Ok(0)
+    }
+
+    fn settles_after(&self) -> Duration {
+        SETTLES_AFTER
+    }
+}
+
+/// The path of a source: the directories and the name of the RRD without `.rrd`, then the source, with dots between. What a
+/// path cannot hold, such as a dot in a name, becomes `_`.
+fn push_path(out: &mut Vec<u8>, name: &[u8], source: &str) {
+    let name = name.strip_suffix(b".rrd").unwrap_or(name);
+    let each = |byte: u8| match byte {
+        b'/' => b'.',
+        byte if byte.is_ascii_alphanumeric() || b"-_:@%+#=".contains(&byte) || byte >= 0x80 => byte,
+        _ => b'_',
+    };
+    out.extend(name.iter().copied().map(each));
+    out.push(b'.');
+    out.extend(source.bytes().map(each));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_dots_only_between_its_parts() {
+        for (name, source, want) in [
+            ("net/sw1/port-3.rrd", "in", "net.sw1.port-3.in"),
+            ("host.example.org/cpu.rrd", "user", "host_example_org.cpu.user"),
+            ("a b/c;d=e", "x", "a_b.c_d=e.x"),
+            ("plain", "value", "plain.value"),
+        ] {
+            let mut out = Vec::new();
+            push_path(&mut out, name.as_bytes(), source);
+            assert_eq!(String::from_utf8(out).unwrap(), want, "{name}");
+        }
+    }
+}

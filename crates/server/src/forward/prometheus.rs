@@ -1,0 +1,249 @@
+//! A Prometheus as a target: remote write 1.0, which is a snappy block of a protobuf message in a POST.
+//!
+//! A receiver takes a request whole or not at all. When it refuses one for what is in it, each half is sent alone, down to
+//! the samples that it does not want: those are counted and not sent again, and all others arrive.
+
+mod message;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::daemon::ClientIdentity;
+use prost::Message;
+use reqwest::{Client, StatusCode, Url};
+use store::engine::Engine;
+use tokio::runtime::Runtime;
+
+use self::message::{Label, Sample, TimeSeries, WriteRequest};
+use super::batch::ForwardBatch;
+use super::source::milliseconds;
+use super::sources::{SourceNames, numbers};
+use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason};
+
+/// How long a request may take, and so a stop of this daemon.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Samples in a request: as many as Prometheus itself sends.
+const SAMPLES_MAX: usize = 2000;
+/// Bytes of an answer's text that are read.
+const TEXT_BYTES: usize = 500;
+
+/// A remote-write receiver.
+pub struct PrometheusTarget {
+    url: Url,
+    client: Client,
+    runtime: Runtime,
+    token_file: Option<std::path::PathBuf>,
+    names: SourceNames,
+}
+
+/// One value on its way.
+struct SampleOut<'a> {
+    name: &'a [u8],
+    source: String,
+    value: f64,
+    time_ms: i64,
+}
+
+/// What a receiver says that does not take a request.
+enum NotTaken {
+    /// It may later.
+    Later(Away),
+    /// It never will, for what is in it.
+    Never(RefusalReason, String),
+}
+
+impl PrometheusTarget {
+    /// The receiver at a URL.
+    ///
+    /// # Errors
+    /// What is wrong with the URL or the files of TLS.
+    pub fn new(url: &str, identity: &ClientIdentity, engine: Arc<dyn Engine>) -> Result<Self, String> {
+        let url = Url::parse(url).map_err(|error| error.to_string())?;
+        // An error means that it is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder =
+            Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).no_proxy();
+        if url.scheme() == "https" {
+            let mut tls = rustls::ClientConfig::clone(&*identity.tls.config()?);
+            tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+            builder = builder.tls_backend_preconfigured(tls);
+        }
+        let client = builder.build().map_err(|error| error.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let token_file = identity.token_file.clone();
+        Ok(PrometheusTarget { url, client, runtime, token_file, names: SourceNames::new(engine) })
+    }
+
+    /// Sends samples; when they are refused for what is in them, each half alone.
+    fn send_samples(
+        &self,
+        samples: &[SampleOut<'_>],
+        refused: &mut dyn FnMut(ForwardRefusal<'_>),
+    ) -> Result<(), Away> {
+        match self.post(request(samples)) {
+            Ok(()) => Ok(()),
+            Err(NotTaken::Later(away)) => Err(away),
+            Err(NotTaken::Never(reason, text)) => match samples {
+                [] => Ok(()),
+                [one] => {
+                    refused(ForwardRefusal { reason, name: one.name, count: 1, text: &text });
+                    Ok(())
+                }
+                _ => {
+                    let (first, second) = samples.split_at(samples.len() / 2);
+                    self.send_samples(first, refused)?;
+                    self.send_samples(second, refused)
+                }
+            },
+        }
+    }
+
+    fn post(&self, message: WriteRequest) -> Result<(), NotTaken> {
+        let later = |why: &dyn std::fmt::Display| NotTaken::Later(Away(format!("{}: {why}", self.url)));
+        let body = snap::raw::Encoder::new()
+            .compress_vec(&message.encode_to_vec())
+            .map_err(|error| later(&error))?;
+        let mut request = self
+            .client
+            .post(self.url.clone())
+            .header("Content-Type", "application/x-protobuf")
+            .header("Content-Encoding", "snappy")
+            .header("X-Prometheus-Remote-Write-Version", "0.1.0")
+            .body(body);
+        if let Some(file) = &self.token_file {
+            request = request.bearer_auth(client::token::from_file(file).map_err(|error| later(&error))?);
+        }
+        let answered = self.runtime.block_on(async {
+            let answer = request.send().await?;
+            let status = answer.status();
+            let text = if status.is_success() { String::new() } else { answer.text().await? };
+            Ok::<_, reqwest::Error>((status, text))
+        });
+        let (status, text) = answered.map_err(|error| later(&innermost(&error)))?;
+        let text: String = text.trim().chars().take(TEXT_BYTES).collect();
+        match status {
+            status if status.is_success() => Ok(()),
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
+                Err(NotTaken::Never(reason_of(&text), text))
+            }
+            // Too large is no reason to lose it: halves are smaller.
+            StatusCode::PAYLOAD_TOO_LARGE => Err(NotTaken::Never(RefusalReason::Other, text)),
+            status => Err(later(&format!("{status} {text}"))),
+        }
+    }
+}
+
+impl ForwardTarget for PrometheusTarget {
+    /// Only a request tells.
+    fn reach(&mut self) -> Result<(), Away> {
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        batch: &ForwardBatch,
+        refused: &mut dyn FnMut(ForwardRefusal<'_>),
+    ) -> Result<u64, Away> {
+        self.names.follow(batch);
+        let mut samples = Vec::new();
+        for reading in batch.readings() {
+            let Some(names) = self.names.of(reading.name) else {
+                let (reason, text) = (RefusalReason::Gone, "the RRD was removed");
+                refused(ForwardRefusal { reason, name: reading.name, count: 1, text });
+                continue;
+            };
+            let time_ms = milliseconds(reading.time);
+            for (index, _, value) in numbers(&reading) {
+                let Some(source) = names.get(index).cloned() else { break };
+                samples.push(SampleOut { name: reading.name, source, value, time_ms });
+            }
+        }
+        for samples in samples.chunks(SAMPLES_MAX) {
+            self.send_samples(samples, refused)?;
+        }
+        Ok(0)
+    }
+}
+
+/// A receiver says in words why it does not want a sample.
+fn reason_of(text: &str) -> RefusalReason {
+    let not_newer = ["out of order", "out of bounds", "duplicate sample", "too old"];
+    match not_newer.iter().any(|words| text.contains(words)) {
+        true => RefusalReason::NotNewer,
+        false => RefusalReason::Other,
+    }
+}
+
+/// What an error is about, without the layers around it.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+/// A request with samples, by series and within each in their order.
+fn request(samples: &[SampleOut<'_>]) -> WriteRequest {
+    let mut series: BTreeMap<(&[u8], &str), Vec<Sample>> = BTreeMap::new();
+    for SampleOut { name, source, value, time_ms } in samples {
+        let sample = Sample { value: *value, timestamp: *time_ms };
+        series.entry((name, source)).or_default().push(sample);
+    }
+    let timeseries = series
+        .into_iter()
+        .map(|((name, source), samples)| TimeSeries { labels: labels(name, source), samples })
+        .collect();
+    WriteRequest { timeseries }
+}
+
+/// The labels of a source, in the order of their names, as the protocol wants them.
+fn labels(name: &[u8], source: &str) -> Vec<Label> {
+    let label = |name: &str, value: String| Label { name: name.to_owned(), value };
+    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    let metric: String = source.chars().map(letter).collect();
+    let rrd = String::from_utf8_lossy(name.strip_suffix(b".rrd").unwrap_or(name)).into_owned();
+    vec![label("__name__", format!("rrd_{metric}")), label("ds", source.to_owned()), label("rrd", rrd)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_these_bytes() {
+        let sample = |source: &str, value, time_ms| SampleOut {
+            name: b"net/sw1.rrd",
+            source: source.to_owned(),
+            value,
+            time_ms,
+        };
+        let message = request(&[
+            sample("in-octets", 1.5, 1000),
+            sample("x", 2.0, 1000),
+            sample("in-octets", 3.0, 2000),
+        ]);
+        assert_eq!(message.timeseries.len(), 2);
+        let first = &message.timeseries[0];
+        let labels: Vec<_> =
+            first.labels.iter().map(|label| (label.name.as_str(), label.value.as_str())).collect();
+        assert_eq!(labels, [("__name__", "rrd_in_octets"), ("ds", "in-octets"), ("rrd", "net/sw1")]);
+        assert_eq!(first.samples.iter().map(|sample| sample.timestamp).collect::<Vec<_>>(), [1000, 2000]);
+        // Fields 1 (labels), 2 (samples) of TimeSeries, 1 of WriteRequest; a double and a varint in a sample.
+        let second = WriteRequest { timeseries: vec![message.timeseries[1].clone()] };
+        let want: &[u8] = b"\x0a\x3a\
+            \x0a\x11\x0a\x08__name__\x12\x05rrd_x\
+            \x0a\x07\x0a\x02ds\x12\x01x\
+            \x0a\x0e\x0a\x03rrd\x12\x07net/sw1\
+            \x12\x0c\x09\0\0\0\0\0\0\0\x40\x10\xe8\x07";
+        assert_eq!(second.encode_to_vec(), want);
+    }
+
+    #[test]
+    fn what_a_receiver_has_already_is_no_other_trouble() {
+        assert_eq!(reason_of("out of order sample"), RefusalReason::NotNewer);
+        assert_eq!(reason_of("label name \"\" is invalid"), RefusalReason::Other);
+    }
+}
