@@ -160,6 +160,32 @@ pub fn fuzz_agent_frames(bytes: &[u8]) {
     }
 }
 
+/// Frames of a follower and of its primary: what is decoded is encoded again as it was.
+pub fn fuzz_replication_frames(bytes: &[u8]) {
+    use frames::replication::{
+        FromFollower, FromPrimary, PRIMARY_BODY_BYTES_MAX, push_acknowledged, push_from_primary, push_hello,
+    };
+    let mut rest = bytes;
+    while let Ok(Some((frame, used))) = frames::scan(rest, PRIMARY_BODY_BYTES_MAX) {
+        rest = &rest[used..];
+        let mut again = Vec::new();
+        match FromFollower::decode(frame) {
+            Ok(FromFollower::Hello(hello)) => push_hello(&mut again, &hello),
+            Ok(FromFollower::Acknowledged(positions)) => push_acknowledged(&mut again, &positions),
+            Err(error) => drop(error.to_string()),
+        }
+        match FromPrimary::decode(frame) {
+            // An unknown reason is the same as none.
+            Ok(FromPrimary::Ended(..)) => {}
+            Ok(decoded) => push_from_primary(&mut again, &decoded),
+            Err(error) => drop(error.to_string()),
+        }
+        if !again.is_empty() {
+            assert_eq!(again[frames::HEADER_BYTES..], *frame.body);
+        }
+    }
+}
+
 /// The content of an agent's block, which a fuzzer would hardly reach past its checksum.
 pub fn fuzz_agent_block(bytes: &[u8]) {
     let (mut reader, mut sink) = (BlockReader::default(), CountingSink::default());
@@ -290,5 +316,35 @@ mod tests {
         session::push_ended(&mut frames, ErrorCode::Fenced, b"no");
         fuzz_agent_frames(&frames);
         shake(&frames, 50_000, fuzz_agent_frames);
+    }
+
+    #[test]
+    fn frames_of_followers() {
+        use crate::frames::replication::{
+            FileKind, FollowerHello, FromPrimary, LogPosition, ShardEnd, Wish, push_acknowledged,
+            push_from_primary, push_hello,
+        };
+        let at = |offset| LogPosition { generation: 1, offset };
+        let ends = vec![ShardEnd { position: at(9), last: Some((at(5), 7)) }, ShardEnd::default()];
+        let mut frames = Vec::new();
+        push_hello(
+            &mut frames,
+            &FollowerHello { wish: Wish::Copy, epoch: 2, store: [3; 16], name: b"b", ends },
+        );
+        push_acknowledged(&mut frames, &[at(1), at(2)]);
+        for frame in [
+            FromPrimary::Copy(b"store"),
+            FromPrimary::Welcome(b"history"),
+            FromPrimary::Shard { shard: 0, from: at(1), end: at(2), manifest: b"manifest" },
+            FromPrimary::File { kind: FileKind::Log, number: 1, bytes: 2 },
+            FromPrimary::Data(b"data"),
+            FromPrimary::Copied,
+            FromPrimary::Records { shard: 1, from: at(3), bytes: b"records" },
+            FromPrimary::Moment(5),
+        ] {
+            push_from_primary(&mut frames, &frame);
+        }
+        fuzz_replication_frames(&frames);
+        shake(&frames, 50_000, fuzz_replication_frames);
     }
 }

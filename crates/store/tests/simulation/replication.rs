@@ -29,7 +29,7 @@ fn positions(ends: &[LogEnd]) -> Vec<Position> {
 }
 
 impl Follower {
-    /// A copy of a world's store, which begins anew for it.
+    /// A copy of a world's store, which is opened again for it.
     fn of(world: &mut World) -> Follower {
         world.store.stop().expect("a clean stop");
         let disk = world.disk.kill();
