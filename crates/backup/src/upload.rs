@@ -12,10 +12,11 @@ use ring::rand::{SecureRandom, SystemRandom};
 use store::capture::{Capture, CapturedFile, CapturedShard};
 
 use crate::manifest::{
-    BackedFile, BackedShard, BackupManifest, LogChunk, LogPosition, NEWEST, VERSION, newest, pruned, runs,
+    BackedEnd, BackedFile, BackedShard, BackupManifest, LogChunk, LogPosition, NEWEST, VERSION, newest,
+    pruned, runs,
 };
 use crate::objects::{ObjectError, Objects};
-use crate::parts::{self, PART_BYTES};
+use crate::parts::{self, PART_BYTES, SMALL_BYTES};
 
 /// Parts that are sent at once; each is held in memory twice.
 const PARTS_AT_ONCE: usize = 4;
@@ -191,7 +192,7 @@ impl Uploader {
         for file in shard.segments() {
             segments.push(match find(&file) {
                 Some(known) => known,
-                None => self.file(shard, &file).await?,
+                None => BackedFile { end: self.end(shard, &file).await?, ..self.file(shard, &file).await? },
             });
         }
         let (log_from, log_end) = (position(shard.log_from()), position(shard.log_end()));
@@ -224,7 +225,28 @@ impl Uploader {
             several => self.content(parts::encode(several)).await?,
         };
         self.sent.insert(object.clone());
-        Ok(BackedFile { number: file.number, bytes: file.bytes, content: file.content, object })
+        Ok(BackedFile { number: file.number, bytes: file.bytes, content: file.content, object, end: None })
+    }
+
+    /// Sends the end of a segment once more, by which it can be opened before all of it has come.
+    async fn end(
+        &mut self,
+        shard: &CapturedShard,
+        file: &CapturedFile,
+    ) -> Result<Option<BackedEnd>, RoundError> {
+        if file.bytes <= SMALL_BYTES {
+            return Ok(None);
+        }
+        let bytes = match shard.end_of_segment(file) {
+            Ok(bytes) if bytes <= PART_BYTES => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error.into()),
+            // A damaged one is sent as it is.
+            _ => return Ok(None),
+        };
+        let plain = shard.read_file(file, file.bytes - bytes, bytes as usize)?;
+        let object = self.content(plain).await?;
+        self.sent.insert(object.clone());
+        Ok(Some(BackedEnd { bytes, object }))
     }
 
     /// Sends a content that is not there yet.

@@ -36,11 +36,14 @@ pub fn start(service: &Arc<Service>, settings: BackupSettings) -> io::Result<Run
     let backing =
         Backing { status: Arc::clone(&status), interval: settings.interval, started: SystemTime::now() };
     let _ = service.metrics.backing.set(Arc::new(backing));
-    Running::start(settings, Arc::clone(&service.engine), status, || {
-        if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-            tracing::debug!(%error, "the backup runs at normal priority");
-        }
-    })
+    Running::start(settings, Arc::clone(&service.engine), status, be_nice)
+}
+
+/// Lowers the priority of the calling thread.
+pub(crate) fn be_nice() {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "backup and restore run at normal priority");
+    }
 }
 
 impl Backing {

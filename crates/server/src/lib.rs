@@ -35,6 +35,8 @@ pub mod private;
 pub mod privileges;
 mod rate;
 mod reload;
+#[cfg(feature = "backup")]
+mod restoring;
 pub mod scrub;
 pub mod service;
 pub mod settings;

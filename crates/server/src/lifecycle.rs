@@ -4,6 +4,7 @@
 //! success; the store is opened by the user that owns it, after the last fork, because threads do not survive
 //! a fork.
 
+mod copies;
 mod polling;
 
 use std::fs::File;
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::copies::Copies;
 use self::polling::{FOLLOW_WAIT, Polling};
 use crate::access::Access;
 use crate::agents::work::{Dispatcher, WorkSettings};
@@ -123,7 +125,8 @@ fn serve(
 ) -> Result<(), LifecycleError> {
     let access = Access::new(&settings.access).map_err(|error| fail(format!("[access]: {error}")))?;
     idle_memory::use_small_pages();
-    let engine = layout::open(&settings).map_err(fail)?;
+    let mut copies = Copies::find(&settings).map_err(fail)?;
+    let engine = layout::open_awaiting(&settings, copies.awaited()).map_err(fail)?;
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
     let create = CreatePolicy {
         no_overwrite: settings.no_overwrite,
@@ -140,10 +143,7 @@ fn serve(
     }
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
-    #[cfg(feature = "backup")]
-    let backing = settings.backup.take().map(|given| crate::backing::start(&service, given)).transpose();
-    #[cfg(feature = "backup")]
-    let backing = backing.map_err(|error| fail(format!("cannot start the thread of the backup: {error}")))?;
+    copies.start(&service, &mut settings).map_err(fail)?;
     let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
     let cannot_start = |error| fail(format!("cannot start: {error}"));
     let runtime = daemon::runtime().map_err(cannot_start)?;
@@ -169,11 +169,14 @@ fn serve(
     tracing::info!("stopping");
     drop(scrubber);
     #[cfg(feature = "backup")]
-    drop(backing);
+    copies.stop_completing();
     if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }
-    daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
+    // A last round of the backup has everything that was answered.
+    daemon
+        .stop_after(|| copies.stop())
+        .map_err(|error| fail(format!("the store did not close well: {error}")))?;
     tracing::info!("stopped");
     Ok(())
 }

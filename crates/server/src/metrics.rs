@@ -118,6 +118,9 @@ pub struct Metrics {
     /// The backup, if there is one: `roundel_backup_complete_seconds` and others.
     #[cfg(feature = "backup")]
     pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
+    /// The restore, if it was not complete at the start: `roundel_restore_left_bytes` and others.
+    #[cfg(feature = "backup")]
+    pub restoring: std::sync::OnceLock<Arc<store::awaited::Awaited>>,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -177,6 +180,10 @@ impl Metrics {
         #[cfg(feature = "backup")]
         if let Some(backing) = self.backing.get() {
             registry.register_collector(Box::new(crate::backing::BackupCollector(Arc::clone(backing))));
+        }
+        #[cfg(feature = "backup")]
+        if let Some(restoring) = self.restoring.get() {
+            registry.register_collector(Box::new(crate::restoring::RestoreCollector(Arc::clone(restoring))));
         }
         registry
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 mod faulty;
+mod later;
 mod support;
 
 use std::sync::Arc;
