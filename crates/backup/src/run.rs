@@ -11,7 +11,7 @@ use store::capture::{Capture, LogHold};
 use store::engine::Engine;
 use tokio::sync::Notify;
 
-use crate::keep::{GRACE, Keep, prune};
+use crate::keep::{GRACE, Keep, Pruning, clock_differs, prune};
 use crate::location::{Access, Location};
 use crate::objects::{Limits, Objects};
 use crate::seal::Keys;
@@ -203,9 +203,24 @@ async fn round(uploader: &mut Uploader, engine: &dyn Engine) -> Result<Capture, 
 }
 
 async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    match prune(&uploader.objects, keep, GRACE, now_ms).await {
+    let now = SystemTime::now();
+    match clock_differs(&uploader.objects, now).await {
+        Ok(None) => {}
+        Ok(Some(differs)) => {
+            tracing::warn!(
+                seconds = differs.as_secs(),
+                "the backup is not pruned: the server's clock is another"
+            );
+            return;
+        }
+        Err(error) => {
+            tracing::warn!("the backup could not be pruned: {error}");
+            return;
+        }
+    }
+    let now_ms =
+        i64::try_from(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+    match prune(&uploader.objects, keep, Pruning { grace: GRACE, now_ms, is_forced: false }).await {
         Ok(done) => {
             tracing::info!(
                 kept = done.kept,

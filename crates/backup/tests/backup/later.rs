@@ -86,8 +86,9 @@ fn awaited(place: &Arc<Faulty>, store: &Path) -> Arc<Awaited> {
     restoring.awaited(Arc::new(RealDisk::open(store).unwrap()), from).unwrap()
 }
 
-fn open(awaited: &Arc<Awaited>) -> Subject {
-    Subject::over(Arc::new(AwaitedDisk(Arc::clone(awaited))), MANY)
+/// Opens such a store; without merges, only reads have something fetched.
+fn open(awaited: &Arc<Awaited>, merge_count: usize) -> Subject {
+    Subject::merging(Arc::new(AwaitedDisk(Arc::clone(awaited))), MANY, merge_count)
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn a_store_is_served_before_it_has_come() {
     assert!(plain().err().unwrap().to_string().contains("restore is not complete"));
     // While the server fails, updates are taken and reads of what is there are answered; others fail and pass.
     let files = awaited(&place, &to);
-    let subject = open(&files);
+    let subject = open(&files, 0);
     place.set(Faults { erring: 100, ..Faults::default() });
     assert_eq!(subject.store.list(b"", true).unwrap().len(), MANY as usize);
     let failed = subject.store.read(&name(7)).unwrap_err().to_string();
@@ -117,7 +118,7 @@ fn a_store_is_served_before_it_has_come() {
     drop(subject);
     drop(files);
     let files = awaited(&place, &to);
-    let subject = open(&files);
+    let subject = open(&files, 2);
     std::thread::scope(|scope| {
         scope.spawn(|| files.fill(2));
         (STEPS + 2..STEPS + 40).for_each(|step| subject.step(step));
@@ -140,7 +141,7 @@ fn a_lost_object_that_comes_later_is_named_and_costs_what_it_held() {
     restore_early(&place, None, &to);
     block_on(place.inner.delete(&path)).unwrap();
     let files = awaited(&place, &to);
-    let subject = open(&files);
+    let subject = open(&files, 0);
     files.fill(1);
     let coming = files.coming();
     assert!(coming.left == 0 && coming.lost.len() == 1, "{coming:?}");
@@ -168,7 +169,7 @@ fn of_one_rrd_only_what_it_needs_is_fetched() {
     assert_eq!(restored.ends.len(), 1);
     let all = all_bytes(&manifest);
     let files = awaited(&place, &to);
-    let subject = open(&files);
+    let subject = open(&files, 0);
     let listed = subject.store.list(b"", true).unwrap().len();
     assert!(listed > MANY as usize / 3 && listed < MANY as usize, "{listed}");
     assert_eq!(format!("{:?}", subject.store.read(&name(3)).unwrap()), want[3]);

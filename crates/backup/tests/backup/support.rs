@@ -46,11 +46,16 @@ impl Subject {
     }
 
     pub fn over(disk: Arc<dyn Disk>, rrds: u32) -> Subject {
+        Subject::merging(disk, rrds, 2)
+    }
+
+    /// The same, merging so many segments; 0 = none.
+    pub fn merging(disk: Arc<dyn Disk>, rrds: u32, merge_count: usize) -> Subject {
         let now = Arc::new(AtomicI64::new(START));
         let clock = Arc::clone(&now);
         let options = Options {
             shard_count: 2,
-            shard: ShardOptions { merge_count: 2, ..ShardOptions::default() },
+            shard: ShardOptions { merge_count, ..ShardOptions::default() },
             clock: Arc::new(move || Timestamp::new(clock.load(Ordering::Relaxed), 0)),
             ..Options::default()
         };

@@ -5,7 +5,7 @@ mod restore;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use backup::keep::{GRACE, Keep, prune};
+use backup::keep::{GRACE, Keep, Pruning, clock_differs, prune};
 use backup::location::Access;
 use backup::manifest::{BackupManifest, newest};
 use backup::moments::{Moment, numbers};
@@ -51,6 +51,9 @@ enum BackupCommand {
         /// What is kept: "7d all, 90d daily" [default: keep of the configuration]
         #[arg(long, value_name = "RULES")]
         keep: Option<String>,
+        /// Remove even when something that is kept cannot be read, or the server's clock differs: what only that names, goes
+        #[arg(long)]
+        force: bool,
     },
     /// Make a store of a moment: the same as roundel restore --from
     Restore {
@@ -142,10 +145,10 @@ pub fn run(arguments: &Arguments) -> Result {
         BackupCommand::Verify { place } => {
             in_runtime(verify(&settings(place.from.as_deref(), &place.access)?))
         }
-        BackupCommand::Prune { place, keep } => {
+        BackupCommand::Prune { place, keep, force } => {
             let settings = settings(place.from.as_deref(), &place.access)?;
             let given = keep.as_deref().map(Keep::parse).transpose()?.or(settings.keep.clone());
-            in_runtime(prune_now(&settings, &given.ok_or("give --keep \"7d all, 90d daily\"")?))
+            in_runtime(prune_now(&settings, &given.ok_or("give --keep \"7d all, 90d daily\"")?, *force))
         }
         BackupCommand::Restore { place, moment, to, pace, names } => {
             let settings = settings(place.from.as_deref(), &place.access)?;
@@ -247,11 +250,22 @@ async fn verify(settings: &BackupSettings) -> Result {
     }
 }
 
-async fn prune_now(settings: &BackupSettings, keep: &Keep) -> Result {
+async fn prune_now(settings: &BackupSettings, keep: &Keep, is_forced: bool) -> Result {
     let objects = settings.objects(false)?;
-    let done = prune(&objects, keep, GRACE, now_ms())
-        .await
-        .map_err(|error| format!("{error}; nothing more is removed"))?;
+    let failed = |error: &dyn std::fmt::Display| {
+        format!(
+            "{error}; nothing more is removed (--force removes all the same, and with it what only this names)"
+        )
+    };
+    let differs = clock_differs(&objects, SystemTime::now()).await.map_err(|error| failed(&error))?;
+    if let Some(differs) = differs.filter(|_| !is_forced) {
+        return Err(failed(&format!(
+            "this machine's clock and the server's differ by {} seconds",
+            differs.as_secs()
+        )));
+    }
+    let pruning = Pruning { grace: GRACE, now_ms: now_ms(), is_forced };
+    let done = prune(&objects, keep, pruning).await.map_err(|error| failed(&error))?;
     print(format!(
         "{} manifests kept, {} removed; {} objects of {} bytes removed\n",
         done.kept, done.manifests, done.objects, done.bytes

@@ -249,6 +249,45 @@ fn a_store_comes_back_from_an_s3_server() {
     comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
 }
 
+/// versitygw, which `make peers` installs where there is Go.
+fn versitygw(directory: &Path, port: u16) -> Option<Running> {
+    let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("versitygw/versitygw");
+    let program = if own.exists() { own.into_os_string() } else { "versitygw".into() };
+    let (root, side) = (directory.join("root"), directory.join("side"));
+    std::fs::create_dir_all(root.join("bucket")).unwrap();
+    std::fs::create_dir_all(&side).unwrap();
+    let mut command = Command::new(program);
+    command.args([
+        "--access",
+        "an-id",
+        "--secret",
+        "a-secret",
+        "--port",
+        &format!("127.0.0.1:{port}"),
+        "posix",
+    ]);
+    command.arg("--sidecar").arg(side).arg(root).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().ok().map(Running)
+}
+
+#[test]
+fn a_store_comes_back_from_versitygw() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let port = free_port();
+    let Some(_server) = versitygw(directory, port) else {
+        eprintln!("SKIPPED: versitygw is not installed: make peers, with Go");
+        return;
+    };
+    wait_for("versitygw to listen", || TcpStream::connect(("127.0.0.1", port)).ok());
+    let config = format!(
+        "to = \"s3://bucket/a/prefix\"\nendpoint = \"http://127.0.0.1:{port}\"\nregion = \"us-east-1\"\naccess_key_id = \"an-id\"\n\
+         secret_access_key = \"a-secret\"\n"
+    );
+    std::fs::write(directory.join("b.toml"), format!("[backup]\n{config}")).unwrap();
+    comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
+}
+
 #[test]
 fn a_server_that_is_not_there_stops_nothing() {
     let directory = tempfile::tempdir().unwrap();
