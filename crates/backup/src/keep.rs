@@ -16,6 +16,8 @@ use crate::restore::FETCHED_AT_ONCE;
 
 /// How long an object is left alone that no manifest names: longer than a round takes after a long interruption.
 pub const GRACE: Duration = Duration::from_hours(3 * 24);
+/// With more, clocks are not the same: what a machine without a network has at its start, or a time zone that was mistaken for another.
+const CLOCK_DIFFERS_MAX: Duration = Duration::from_hours(6);
 /// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
 
@@ -96,22 +98,50 @@ pub struct Pruned {
     pub bytes: u64,
 }
 
+/// How pruning goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pruning {
+    /// Objects that no manifest names stay for so long.
+    pub grace: Duration,
+    /// The time, in milliseconds since the epoch.
+    pub now_ms: i64,
+    /// Removes even when something that is kept cannot be read: what only that names, goes.
+    pub is_forced: bool,
+}
+
+/// Whether this machine's clock is far from the server's: then ages are wrong, and pruning would remove what is kept.
+///
+/// # Errors
+/// When the server fails.
+pub async fn clock_differs(objects: &Objects, now: SystemTime) -> Result<Option<Duration>, ObjectError> {
+    let Some(server) = server_now(objects).await? else { return Ok(None) };
+    let differs = match now.duration_since(server) {
+        Ok(ahead) => ahead,
+        Err(behind) => behind.duration(),
+    };
+    Ok(Some(differs).filter(|differs| *differs > CLOCK_DIFFERS_MAX))
+}
+
+/// The server's clock, by an object that is written again; `None` when it does not say.
+async fn server_now(objects: &Objects) -> Result<Option<SystemTime>, ObjectError> {
+    let gone = pruned(objects).await?;
+    objects.put(PRUNED, serde_json::to_vec(&runs(&gone)).unwrap_or_default()).await?;
+    Ok(objects.look(PRUNED).await?.map(|seen| seen.written))
+}
+
 /// Removes what the rules do not keep.
 ///
 /// # Errors
-/// When the server fails, or a manifest is damaged. What was not removed is removed the next time.
-pub async fn prune(
-    objects: &Objects,
-    keep: &Keep,
-    grace: Duration,
-    now_ms: i64,
-) -> Result<Pruned, MomentError> {
+/// When the server fails, or a manifest or a list of parts of what is kept is damaged. What was not removed is removed the next time.
+pub async fn prune(objects: &Objects, keep: &Keep, pruning: Pruning) -> Result<Pruned, MomentError> {
+    let Pruning { grace, now_ms, is_forced } = pruning;
     let (numbers, newest) = numbers(objects).await?;
     let fetched: Vec<Option<BackupManifest>> = stream::iter(numbers)
         .map(|number| async move {
             match BackupManifest::fetch(objects, number).await {
                 Ok(manifest) => Ok(Some(manifest)),
                 Err(ObjectError::Missing(_)) => Ok(None),
+                Err(error) if is_forced && error.is_loss() => Ok(None),
                 Err(error) => Err(error),
             }
         })
@@ -124,7 +154,7 @@ pub async fn prune(
     let kept = keep.kept(&facts, now_ms);
     let (kept, gone): (Vec<_>, Vec<_>) =
         manifests.into_iter().partition(|manifest| kept.contains(&manifest.number));
-    let named = named(objects, &kept).await?;
+    let named = named(objects, &kept, is_forced).await?;
     let mut report = Pruned { kept: kept.len() as u64, ..Pruned::default() };
     for manifest in &gone {
         objects.delete(&BackupManifest::name(manifest.number)).await?;
@@ -149,7 +179,11 @@ pub async fn prune(
 }
 
 /// All objects that manifests name, by themselves and by lists of parts.
-async fn named(objects: &Objects, manifests: &[BackupManifest]) -> Result<HashSet<String>, ObjectError> {
+async fn named(
+    objects: &Objects,
+    manifests: &[BackupManifest],
+    is_forced: bool,
+) -> Result<HashSet<String>, ObjectError> {
     let mut named: HashSet<String> = manifests
         .iter()
         .flat_map(|manifest| manifest.objects().map(str::to_string).collect::<Vec<_>>())
@@ -163,8 +197,10 @@ async fn named(objects: &Objects, manifests: &[BackupManifest]) -> Result<HashSe
     for (object, bytes) in lists {
         match parts::names(objects, object, bytes).await {
             Ok(names) => named.extend(names),
-            // Which objects it named is lost, and so is what they held.
-            Err(error) if error.is_loss() => tracing::warn!(%error, "an object of a backup is lost"),
+            // Which objects it named is not known: they would go.
+            Err(error) if error.is_loss() && is_forced => {
+                tracing::warn!(%error, "a list of parts is lost, and its parts are removed with it");
+            }
             Err(error) => return Err(error),
         }
     }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod keep;
+pub mod later;
 pub mod location;
 pub mod manifest;
 pub mod moments;

@@ -76,6 +76,18 @@ pub struct BackedFile {
     pub content: Option<u64>,
     /// The object: its content, or the names of its parts.
     pub object: String,
+    /// Of a segment, what is needed to open it, once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<BackedEnd>,
+}
+
+/// The bytes at the end of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackedEnd {
+    /// How many.
+    pub bytes: u64,
+    /// The object with these bytes.
+    pub object: String,
 }
 
 /// A part of the log.
@@ -135,7 +147,8 @@ impl BackupManifest {
     /// All objects that it names by itself.
     pub fn objects(&self) -> impl Iterator<Item = &str> {
         let chunks = self.shards.iter().flat_map(|shard| &shard.log).map(|chunk| chunk.object.as_str());
-        self.files().map(|file| file.object.as_str()).chain(chunks)
+        let ends = self.files().filter_map(|file| file.end.as_ref()).map(|end| end.object.as_str());
+        self.files().map(|file| file.object.as_str()).chain(ends).chain(chunks)
     }
 
     /// What the next manifest says of those before it.

@@ -8,6 +8,9 @@ use crate::seal::SealError;
 /// The longest part.
 pub const PART_BYTES: u64 = 8 << 20;
 
+/// A file up to this length is fetched whole: with less of it, a request would be saved by none.
+pub const SMALL_BYTES: u64 = 64 << 10;
+
 /// How many parts a file has.
 pub fn count(bytes: u64) -> u64 {
     bytes.div_ceil(PART_BYTES).max(1)

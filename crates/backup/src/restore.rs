@@ -4,19 +4,22 @@
 //! the store takes it like damage of its own disk: only the rows in it are lost. Until all is there, what was written is not a
 //! store; when the disk is full, it is removed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use store::assemble::{Assembly, ShardAssembly, Until};
+use store::filenames;
 
+use crate::later::{LaterFile, Origin, Restoring};
 use crate::manifest::{BackedFile, BackedShard, BackupManifest, LogChunk};
 use crate::moments::{Found, Moment};
 use crate::objects::{ObjectError, Objects};
-use crate::parts;
+use crate::parts::{self, SMALL_BYTES};
 use crate::upload::store_position;
 
 /// Objects that are fetched at once.
@@ -89,6 +92,46 @@ pub struct Restored {
     pub lost: Vec<LostObject>,
     /// Where the logs end: generation and offset.
     pub ends: Vec<(u32, u64)>,
+    /// Bytes that come later.
+    pub later_bytes: u64,
+}
+
+/// What of a backup is wanted, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The moment.
+    pub moment: &'a Moment,
+    /// Shards of which nothing is wanted are empty then; `None` = all are wanted.
+    pub shards: Option<&'a BTreeSet<u32>>,
+    /// Segments come later, by what is written for [`crate::later`]; `None` = everything comes now.
+    pub later: Option<&'a Origin>,
+}
+
+impl Wanted<'_> {
+    fn is_wanted(&self, shard: usize) -> bool {
+        self.shards.is_none_or(|shards| shards.contains(&(shard as u32)))
+    }
+
+    fn bytes_of(&self, (index, shard): (usize, &BackedShard)) -> u64 {
+        if !self.is_wanted(index) {
+            return 0;
+        }
+        let segments = shard.segments.iter().map(|file| match self.later {
+            Some(_) => end_of(file).0,
+            None => file.bytes,
+        });
+        let log = shard.log.iter().map(|chunk| chunk.bytes);
+        shard.checkpoint.iter().map(|file| file.bytes).chain(segments).chain(log).sum()
+    }
+}
+
+/// What of a segment is fetched at once when the rest comes later: how many bytes at its end, and the object with them; `None` =
+/// its last part.
+fn end_of(file: &BackedFile) -> (u64, Option<&str>) {
+    match &file.end {
+        Some(end) => (end.bytes, Some(&end.object)),
+        None => (parts::range(file.bytes, parts::count(file.bytes) - 1).1, None),
+    }
 }
 
 /// Makes the store of a moment in a directory, which must not be there, or be empty.
@@ -98,20 +141,43 @@ pub struct Restored {
 pub async fn restore(
     objects: &Objects,
     found: &Found,
-    moment: &Moment,
+    wanted: &Wanted<'_>,
     to: &Path,
     progress: &dyn Progress,
 ) -> Result<Restored, RestoreError> {
-    let of_shard = |shard: &BackedShard| -> u64 {
-        let files = shard.checkpoint.iter().chain(&shard.segments).map(|file| file.bytes);
-        files.chain(shard.log.iter().map(|chunk| chunk.bytes)).sum()
-    };
-    progress.total(found.base.shards.iter().map(of_shard).sum());
+    progress.total(found.base.shards.iter().enumerate().map(|shard| wanted.bytes_of(shard)).sum());
     let assembly = Assembly::begin(to)?;
     let mut restored = Restored::default();
+    match all_shards(objects, found, wanted, &assembly, (&mut restored, progress)).await {
+        Ok(()) => assembly.complete(&found.base.store)?,
+        Err(error) => {
+            assembly.discard();
+            return Err(error);
+        }
+    }
+    Ok(restored)
+}
+
+/// Restores the shards, and writes what comes later.
+async fn all_shards(
+    objects: &Objects,
+    found: &Found,
+    wanted: &Wanted<'_>,
+    assembly: &Assembly,
+    (restored, progress): (&mut Restored, &dyn Progress),
+) -> Result<(), RestoreError> {
+    if wanted.shards.is_none() {
+        has_room(found, assembly.free_bytes()?)?;
+    }
+    let mut later = Vec::new();
     for (index, shard) in found.base.shards.iter().enumerate() {
         let after = found.after.as_ref().and_then(|after| after.shards.get(index));
-        let until = match moment {
+        let to = assembly.shard(index as u32, &shard.manifest)?;
+        if !wanted.is_wanted(index) {
+            to.complete_empty()?;
+            continue;
+        }
+        let until = match wanted.moment {
             Moment::Newest => Until::End,
             Moment::Time(ms) => Until::Time(*ms),
             Moment::Positions(positions) => {
@@ -119,17 +185,26 @@ pub async fn restore(
             }
         };
         let work = Work { objects, shard, after, index, progress };
-        let done = match assembly.shard(index as u32, &shard.manifest) {
-            Ok(to) => work.restore(to, until, &mut restored).await,
-            Err(error) => Err(error.into()),
-        };
-        if let Err(error) = done {
-            assembly.discard();
-            return Err(error);
-        }
+        work.restore(to, until, wanted.later.map(|_| &mut later), restored).await?;
     }
-    assembly.complete(&found.base.store)?;
-    Ok(restored)
+    let Some(origin) = wanted.later.filter(|_| !later.is_empty()) else { return Ok(()) };
+    restored.later_bytes = later.iter().map(|one| one.file.bytes - one.end).sum();
+    let text = Restoring::new(origin.clone(), later).encode();
+    Ok(assembly.expect_later(&text)?)
+}
+
+/// Whether a store fits on the disk: what comes later must fit, too.
+fn has_room(found: &Found, free: u64) -> Result<(), RestoreError> {
+    let files: u64 = found.base.files().map(|file| file.bytes).sum();
+    let log = |shard: &BackedShard| shard.log_end.1.saturating_sub(shard.log_from.1);
+    let bytes = files + found.base.shards.iter().map(log).sum::<u64>();
+    match bytes <= free {
+        true => Ok(()),
+        false => Err(RestoreError::Disk(io::Error::new(
+            io::ErrorKind::StorageFull,
+            format!("it takes {bytes} bytes, and {free} are free"),
+        ))),
+    }
 }
 
 /// A shard that is being restored.
@@ -146,6 +221,7 @@ impl Work<'_> {
         &self,
         to: ShardAssembly<'_>,
         until: Until,
+        later: Option<&mut Vec<LaterFile>>,
         restored: &mut Restored,
     ) -> Result<(), RestoreError> {
         let mut missing = Vec::new();
@@ -157,7 +233,11 @@ impl Work<'_> {
                 return Err(RestoreError::Essential(last.1.clone()));
             }
         }
-        for file in &self.shard.segments {
+        let now = match later {
+            Some(later) => self.ends(&to, later).await?,
+            None => self.shard.segments.iter().collect(),
+        };
+        for file in now {
             let path = to.segment(file.number);
             let what = format!("segment {:016x}", file.number);
             let lost = self.file(file, &path, &what, &mut restored.lost).await?;
@@ -208,6 +288,62 @@ impl Work<'_> {
         all_lost.extend(lost.iter().map(|lost| lost.1.clone()));
         out.sync_all()?;
         Ok(lost)
+    }
+
+    /// Writes the ends of segments that come later. Returns the segments that have to come now, because they are small or
+    /// because their end is lost.
+    async fn ends(
+        &self,
+        to: &ShardAssembly<'_>,
+        later: &mut Vec<LaterFile>,
+    ) -> Result<Vec<&BackedFile>, RestoreError> {
+        let ends: Vec<Option<u64>> = stream::iter(&self.shard.segments)
+            .map(|file| self.end(file, to.segment(file.number)))
+            .buffered(FETCHED_AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut now = Vec::new();
+        for (file, end) in self.shard.segments.iter().zip(ends) {
+            match end {
+                Some(end) => {
+                    let path = to.segment_in_store(file.number);
+                    later.push(LaterFile { path, shard: self.index as u32, file: file.clone(), end });
+                }
+                None => now.push(file),
+            }
+        }
+        Ok(now)
+    }
+
+    /// Writes the end of a segment, and returns how long it is; `None` when all of it has to come now.
+    async fn end(&self, file: &BackedFile, path: PathBuf) -> Result<Option<u64>, RestoreError> {
+        if file.bytes <= SMALL_BYTES {
+            return Ok(None);
+        }
+        let of_its_own = end_of(file);
+        let last = (parts::range(file.bytes, parts::count(file.bytes) - 1).1, None);
+        for (bytes, object) in [of_its_own, last] {
+            let got = match object {
+                Some(object) => self.objects.get(object).await,
+                None => match parts::names(self.objects, &file.object, file.bytes).await {
+                    Ok(names) => self.objects.get(names.last().map_or("", |name| name)).await,
+                    Err(error) => Err(error),
+                },
+            };
+            match got {
+                Ok(plain) => {
+                    let out = File::create_new(filenames::awaited(&path))?;
+                    out.set_len(file.bytes)?;
+                    out.write_all_at(&plain, file.bytes - bytes)?;
+                    out.sync_all()?;
+                    self.progress.done(bytes);
+                    return Ok(Some(bytes));
+                }
+                Err(error) if error.is_loss() => {}
+                Err(error) => return Err(RestoreError::Object(error)),
+            }
+        }
+        Ok(None)
     }
 
     /// Fetches objects, each with its number, its place and its length, and writes them from `skipped` bytes before their
@@ -285,6 +421,10 @@ pub async fn verify(
     let mut lost = Vec::new();
     for file in manifest.files() {
         let held = format!("a part of file {:016x}", file.number);
+        if let Some(end) = &file.end {
+            let held = format!("the end of file {:016x}, which is also in its last part", file.number);
+            named.push((end.object.clone(), end.bytes, held));
+        }
         match parts::names(objects, &file.object, file.bytes).await {
             Ok(names) => {
                 let parts = names.into_iter().zip(0..);

@@ -11,7 +11,7 @@ use store::capture::{Capture, LogHold};
 use store::engine::Engine;
 use tokio::sync::Notify;
 
-use crate::keep::{GRACE, Keep, prune};
+use crate::keep::{GRACE, Keep, Pruning, clock_differs, prune};
 use crate::location::{Access, Location};
 use crate::objects::{Limits, Objects};
 use crate::seal::Keys;
@@ -21,6 +21,8 @@ use crate::upload::Uploader;
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause: a backup goes on so soon after a long interruption.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long the last round may take, when the daemon stops.
+const LAST_ROUND: Duration = Duration::from_secs(10);
 /// How often what is not kept is removed.
 const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
 
@@ -88,10 +90,30 @@ impl BackupStatus {
         Some(now.duration_since(UNIX_EPOCH + Duration::from_millis(ms)).unwrap_or_default())
     }
 
-    /// Ends the backup with what it is doing; the next start goes on.
+    /// Ends the backup with a last round, for which there are ten seconds, or none if the last one failed; the next start goes on.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.stopped.notify_one();
+        self.stopped.notify_waiters();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    async fn wait_for_stop(&self) {
+        loop {
+            // Before the look, so that no stop comes in between unseen.
+            let notified = self.stopped.notified();
+            if self.is_stopped() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits for so long, or until it is stopped.
+    async fn pause(&self, time: Duration) {
+        let _ = tokio::time::timeout(time, self.wait_for_stop()).await;
     }
 }
 
@@ -104,16 +126,19 @@ pub fn run(settings: &BackupSettings, engine: &dyn Engine, status: &BackupStatus
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    let stopped = async {
-        while !status.stop.load(Ordering::SeqCst) {
-            status.stopped.notified().await;
-        }
-    };
     runtime.block_on(async {
+        let mut work = std::pin::pin!(rounds(settings, engine, status));
         tokio::select! {
-            () = stopped => Ok(()),
-            ended = rounds(settings, engine, status) => ended,
+            () = status.wait_for_stop() => {}
+            ended = &mut work => return ended,
         }
+        if status.failure().is_some() {
+            return Ok(());
+        }
+        tokio::time::timeout(LAST_ROUND, work).await.unwrap_or_else(|_| {
+            tracing::info!("the last round of the backup takes too long; the next start goes on with it");
+            Ok(())
+        })
     })
 }
 
@@ -124,6 +149,8 @@ async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupS
     let mut pruned: Option<Instant> = None;
     loop {
         let begun = Instant::now();
+        // Whatever was answered before the stop is in this one.
+        let is_last = status.is_stopped();
         let done = round(&mut uploader, engine).await;
         let traffic = &uploader.objects.traffic;
         status.bytes_sent.store(traffic.bytes_sent.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -140,13 +167,16 @@ async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupS
                 let next = capture.into_log_hold();
                 drop(hold.replace(next));
                 pause = PAUSE_MIN;
+                if is_last {
+                    return Ok(());
+                }
                 if let Some(keep) = &settings.keep
                     && pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL)
                 {
                     pruned = Some(Instant::now());
                     prune_now(&mut uploader, keep).await;
                 }
-                tokio::time::sleep(settings.interval.saturating_sub(begun.elapsed())).await;
+                status.pause(settings.interval.saturating_sub(begun.elapsed())).await;
             }
             Err(text) => {
                 status.failures.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +184,10 @@ async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupS
                     tracing::warn!("the backup failed and is tried again: {text}");
                 }
                 status.set_failure(text);
-                tokio::time::sleep(pause).await;
+                status.pause(pause).await;
+                if status.is_stopped() {
+                    return Ok(());
+                }
                 pause = (pause * 2).min(PAUSE_MAX);
             }
         }
@@ -170,9 +203,24 @@ async fn round(uploader: &mut Uploader, engine: &dyn Engine) -> Result<Capture, 
 }
 
 async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    match prune(&uploader.objects, keep, GRACE, now_ms).await {
+    let now = SystemTime::now();
+    match clock_differs(&uploader.objects, now).await {
+        Ok(None) => {}
+        Ok(Some(differs)) => {
+            tracing::warn!(
+                seconds = differs.as_secs(),
+                "the backup is not pruned: the server's clock is another"
+            );
+            return;
+        }
+        Err(error) => {
+            tracing::warn!("the backup could not be pruned: {error}");
+            return;
+        }
+    }
+    let now_ms =
+        i64::try_from(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+    match prune(&uploader.objects, keep, Pruning { grace: GRACE, now_ms, is_forced: false }).await {
         Ok(done) => {
             tracing::info!(
                 kept = done.kept,

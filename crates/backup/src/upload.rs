@@ -12,10 +12,11 @@ use ring::rand::{SecureRandom, SystemRandom};
 use store::capture::{Capture, CapturedFile, CapturedShard};
 
 use crate::manifest::{
-    BackedFile, BackedShard, BackupManifest, LogChunk, LogPosition, NEWEST, VERSION, newest, pruned, runs,
+    BackedEnd, BackedFile, BackedShard, BackupManifest, LogChunk, LogPosition, NEWEST, VERSION, newest,
+    pruned, runs,
 };
 use crate::objects::{ObjectError, Objects};
-use crate::parts::{self, PART_BYTES};
+use crate::parts::{self, PART_BYTES, SMALL_BYTES};
 
 /// Parts that are sent at once; each is held in memory twice.
 const PARTS_AT_ONCE: usize = 4;
@@ -79,6 +80,8 @@ pub struct Uploader {
     last: Option<Option<BackupManifest>>,
     /// Whether a round of this uploader was completed: until then, objects of one that was cut off may be there.
     is_settled: bool,
+    /// The server's clock when this uploader began; `None`: there was no manifest, so that nothing is ever pruned.
+    server_now: Option<SystemTime>,
     /// What this round and those before it, up to the last manifest, have sent.
     sent: HashSet<String>,
 }
@@ -90,7 +93,7 @@ impl Uploader {
         // Without random bytes two writers would not notice each other, which is a service only.
         let _ = SystemRandom::new().fill(&mut writer);
         let writer = u64::from_le_bytes(writer);
-        Uploader { objects, writer, last: None, is_settled: false, sent: HashSet::new() }
+        Uploader { objects, writer, last: None, is_settled: false, server_now: None, sent: HashSet::new() }
     }
 
     /// Sends what is new of a captured store; nothing if nothing has changed.
@@ -137,12 +140,15 @@ impl Uploader {
     }
 
     /// The newest manifest there, as far as what it says of the log is true of this store.
-    async fn look(&self, capture: &Capture) -> Result<Option<BackupManifest>, RoundError> {
+    async fn look(&mut self, capture: &Capture) -> Result<Option<BackupManifest>, RoundError> {
         let Some(mut last) = newest(&self.objects).await? else { return Ok(None) };
         if last.store != capture.identity.text() {
             let id = last.store.lines().nth(1).unwrap_or_default().to_string();
             return Err(RoundError::OtherStore(id));
         }
+        // The hint once more, for its time.
+        self.objects.put(NEWEST, format!("{}\n", last.number).into_bytes()).await?;
+        self.server_now = self.objects.look(NEWEST).await?.map(|seen| seen.written);
         let gone = pruned(&self.objects).await?;
         let earlier = last.numbers().into_iter().filter(|number| !gone.contains(number)).collect();
         last.earlier = runs(&earlier);
@@ -191,7 +197,7 @@ impl Uploader {
         for file in shard.segments() {
             segments.push(match find(&file) {
                 Some(known) => known,
-                None => self.file(shard, &file).await?,
+                None => BackedFile { end: self.end(shard, &file).await?, ..self.file(shard, &file).await? },
             });
         }
         let (log_from, log_end) = (position(shard.log_from()), position(shard.log_end()));
@@ -224,7 +230,28 @@ impl Uploader {
             several => self.content(parts::encode(several)).await?,
         };
         self.sent.insert(object.clone());
-        Ok(BackedFile { number: file.number, bytes: file.bytes, content: file.content, object })
+        Ok(BackedFile { number: file.number, bytes: file.bytes, content: file.content, object, end: None })
+    }
+
+    /// Sends the end of a segment once more, by which it can be opened before all of it has come.
+    async fn end(
+        &mut self,
+        shard: &CapturedShard,
+        file: &CapturedFile,
+    ) -> Result<Option<BackedEnd>, RoundError> {
+        if file.bytes <= SMALL_BYTES {
+            return Ok(None);
+        }
+        let bytes = match shard.end_of_segment(file) {
+            Ok(bytes) if bytes <= PART_BYTES => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error.into()),
+            // A damaged one is sent as it is.
+            _ => return Ok(None),
+        };
+        let plain = shard.read_file(file, file.bytes - bytes, bytes as usize)?;
+        let object = self.content(plain).await?;
+        self.sent.insert(object.clone());
+        Ok(Some(BackedEnd { bytes, object }))
     }
 
     /// Sends a content that is not there yet.
@@ -236,8 +263,10 @@ impl Uploader {
         if !self.is_settled {
             let bytes = self.objects.keys.stored_bytes(plain.len()) as u64;
             let found = self.objects.look(&name).await?;
+            // By the server's own clock: this machine's may be days away from it.
             let is_young = |written: SystemTime| {
-                SystemTime::now().duration_since(written).is_ok_and(|age| age < FOUND_AGE_MAX)
+                self.server_now
+                    .is_none_or(|now| now.duration_since(written).unwrap_or_default() < FOUND_AGE_MAX)
             };
             if found.is_some_and(|found| found.bytes == bytes && is_young(found.written)) {
                 return Ok(name);

@@ -36,11 +36,14 @@ pub fn start(service: &Arc<Service>, settings: BackupSettings) -> io::Result<Run
     let backing =
         Backing { status: Arc::clone(&status), interval: settings.interval, started: SystemTime::now() };
     let _ = service.metrics.backing.set(Arc::new(backing));
-    Running::start(settings, Arc::clone(&service.engine), status, || {
-        if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-            tracing::debug!(%error, "the backup runs at normal priority");
-        }
-    })
+    Running::start(settings, Arc::clone(&service.engine), status, be_nice)
+}
+
+/// Lowers the priority of the calling thread.
+pub(crate) fn be_nice() {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "backup and restore run at normal priority");
+    }
 }
 
 impl Backing {
@@ -86,5 +89,28 @@ impl Collector for BackupCollector {
             metric.encode(one)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_that_is_late_is_a_problem() {
+        let interval = Duration::from_secs(10);
+        let started =
+            |ago: Duration| Backing { status: Arc::default(), interval, started: SystemTime::now() - ago };
+        assert_eq!(started(Duration::from_secs(60)).problem(), None);
+        let none = started(Duration::from_hours(1));
+        assert_eq!(none.problem().as_deref(), Some("There is no complete backup yet"));
+        let complete = |ago: Duration| {
+            let since = (SystemTime::now() - ago).duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            none.status.complete_ms.store(since.as_millis() as i64, Ordering::Relaxed);
+            none.problem()
+        };
+        assert_eq!(complete(LATE), None);
+        let late = complete(Duration::from_mins(7)).unwrap();
+        assert_eq!(late, "The newest complete backup is 7 minutes old");
     }
 }

@@ -168,6 +168,14 @@ impl Daemon {
     /// # Errors
     /// When the store cannot be closed cleanly.
     pub fn stop(self) -> Result<(), store::engine::StoreError> {
+        self.stop_after(|| ())
+    }
+
+    /// The same, with something that is done between the last request and the end of the store.
+    ///
+    /// # Errors
+    /// When the store cannot be closed cleanly.
+    pub fn stop_after(self, last: impl FnOnce()) -> Result<(), store::engine::StoreError> {
         // Nothing receives this only if every task has already ended.
         self.stop.send_replace(true);
         self.runtime.block_on(async {
@@ -182,6 +190,7 @@ impl Daemon {
                 }
             }
         });
+        last();
         self.service.engine.stop()
     }
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use protocol::rrdcached::address::Address;
+use store::awaited::{Awaited, AwaitedDisk};
+use store::disk::Disk;
 use store::disk::real::RealDisk;
 use store::engine::Engine;
 use store::files::{self, FilesEngine};
@@ -20,10 +22,18 @@ use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPoli
 /// # Errors
 /// A text for the operator.
 pub fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
+    open_awaiting(settings, None)
+}
+
+/// Opens the store, of which some files may come later.
+///
+/// # Errors
+/// A text for the operator.
+pub fn open_awaiting(settings: &Settings, awaited: Option<&Arc<Awaited>>) -> Result<Arc<dyn Engine>, String> {
     make_directory(&settings.base)?;
     match &settings.layout {
         Layout::Stripes(stripes) => {
-            let engine = open_stripes(stripes, settings)?;
+            let engine = open_stripes(stripes, settings, awaited)?;
             if let Some(tree) = &stripes.placeholders {
                 write_daemon_address(tree, stripes, &settings.listen);
             }
@@ -61,7 +71,11 @@ fn make_directory(path: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot make directory \"{}\": {error}", path.display()))
 }
 
-fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn Engine>, String> {
+fn open_stripes(
+    settings: &StripesSettings,
+    all: &Settings,
+    awaited: Option<&Arc<Awaited>>,
+) -> Result<Arc<dyn Engine>, String> {
     let path = settings.store.display();
     let disk = RealDisk::create(&settings.store)
         .map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
@@ -96,8 +110,12 @@ fn open_stripes(settings: &StripesSettings, all: &Settings) -> Result<Arc<dyn En
     for tree in options.placeholder_tree.iter().chain(&options.adopt_tree) {
         make_directory(tree)?;
     }
-    let store = Stripes::open(Arc::new(disk), &options)
-        .map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
+    let disk: Arc<dyn Disk> = match awaited {
+        Some(awaited) => Arc::new(AwaitedDisk(Arc::clone(awaited))),
+        None => Arc::new(disk),
+    };
+    let store =
+        Stripes::open(disk, &options).map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
     Ok(Arc::new(store))
 }
 

@@ -38,6 +38,8 @@ pub mod privileges;
 mod rate;
 mod reload;
 pub mod replication;
+#[cfg(feature = "backup")]
+mod restoring;
 pub mod scrub;
 pub mod service;
 pub mod settings;

@@ -4,6 +4,7 @@
 //! success; the store is opened by the user that owns it, after the last fork, because threads do not survive
 //! a fork.
 
+mod copies;
 mod polling;
 mod replicating;
 
@@ -16,9 +17,11 @@ use std::sync::Arc;
 use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
+use store::awaited::Awaited;
 use store::replication::Role;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::copies::Copies;
 use self::polling::{FOLLOW_WAIT, Polling};
 use crate::access::Access;
 use crate::agents::work::{Dispatcher, WorkSettings};
@@ -127,14 +130,12 @@ fn serve(
 ) -> Result<(), LifecycleError> {
     let access = Access::new(&settings.access).map_err(|error| fail(format!("[access]: {error}")))?;
     idle_memory::use_small_pages();
-    let service = open_service(&mut settings, access)?;
+    let mut copies = Copies::find(&settings).map_err(fail)?;
+    let service = open_service(&mut settings, access, copies.awaited())?;
     let mut forwarding = start_forwarding(&service, &mut settings)?;
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
-    #[cfg(feature = "backup")]
-    let backing = settings.backup.take().map(|given| crate::backing::start(&service, given)).transpose();
-    #[cfg(feature = "backup")]
-    let backing = backing.map_err(|error| fail(format!("cannot start the thread of the backup: {error}")))?;
+    copies.start(&service, &mut settings).map_err(fail)?;
     let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
     let replication = replicating::state(&service);
     let followers = sockets.followers.take();
@@ -178,20 +179,25 @@ fn serve(
     tracing::info!("stopping");
     drop(scrubber);
     let unsent = forwarding.map(Forwarding::stop);
-    #[cfg(feature = "backup")]
-    drop(backing);
+    copies.stop_completing();
     if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }
-    daemon.stop().map_err(|error| fail(format!("the store did not close well: {error}")))?;
+    // A last round of the backup has everything that was answered.
+    let stopped = daemon.stop_after(|| copies.stop());
+    stopped.map_err(|error| fail(format!("the store did not close well: {error}")))?;
     drop(unsent);
     tracing::info!("stopped");
     Ok(())
 }
 
 /// The state of all connections, with the store opened.
-fn open_service(settings: &mut Settings, access: Access) -> Result<Arc<Service>, LifecycleError> {
-    let engine = replicating::open(settings).map_err(fail)?;
+fn open_service(
+    settings: &mut Settings,
+    access: Access,
+    awaited: Option<&Arc<Awaited>>,
+) -> Result<Arc<Service>, LifecycleError> {
+    let engine = replicating::open(settings, awaited).map_err(fail)?;
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
     let create = CreatePolicy {
         no_overwrite: settings.no_overwrite,

@@ -124,6 +124,9 @@ pub struct Metrics {
     pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
     /// What is forwarded: `roundel_forward_sent_total` and others.
     pub forwarding: std::sync::OnceLock<Vec<Arc<ForwardStatus>>>,
+    /// The restore, if it was not complete at the start: `roundel_restore_left_bytes` and others.
+    #[cfg(feature = "backup")]
+    pub restoring: std::sync::OnceLock<Arc<store::awaited::Awaited>>,
     commands: Family<CommandName, Counter>,
     drops: Family<Reason, Counter>,
 }
@@ -189,6 +192,10 @@ impl Metrics {
         }
         if let Some(statuses) = self.forwarding.get() {
             registry.register_collector(Box::new(ForwardCollector(statuses.clone())));
+        }
+        #[cfg(feature = "backup")]
+        if let Some(restoring) = self.restoring.get() {
+            registry.register_collector(Box::new(crate::restoring::RestoreCollector(Arc::clone(restoring))));
         }
         registry
     }

@@ -280,6 +280,12 @@ impl StatusWatch {
             text,
             advice: "Updates are not affected. The backup is tried again and goes on by itself; see [backup] in roundel.toml.",
         }));
+        let restoring = self.service.metrics.restoring.get();
+        let text = restoring.and_then(|awaited| crate::restoring::problem(awaited));
+        problems.extend(text.map(|text| Problem {
+            text,
+            advice: "Updates are not affected. Reads fetch what they need; the rest comes by itself. roundel_restore_left_bytes in /metrics says how much.",
+        }));
         problems
     }
 

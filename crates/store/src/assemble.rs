@@ -108,6 +108,24 @@ impl Assembly {
         self.complete(identity)
     }
 
+    /// Bytes that can still be written there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        self.disk.free_bytes()
+    }
+
+    /// Writes the file RESTORING: segments of the store come later ([`crate::awaited`]).
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn expect_later(&self, text: &[u8]) -> io::Result<()> {
+        let file = self.disk.create(&filenames::restoring(Path::new("")))?;
+        file.write_at(text, 0)?;
+        file.sync()
+    }
+
     /// Removes what was made: it is not a store.
     pub fn discard(self) {
         for entry in std::fs::read_dir(&self.root).into_iter().flatten().flatten() {
@@ -167,6 +185,23 @@ impl ShardAssembly<'_> {
         Ok(end)
     }
 
+    /// Completes the shard as one without any RRD, for a store of which only other shards are read.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn complete_empty(mut self) -> io::Result<()> {
+        (self.manifest.checkpoint, self.manifest.checkpoint_content) = (0, None);
+        self.manifest.segments.clear();
+        self.manifest.lost.clear();
+        let empty = super::capture::with_log(&self.manifest, self.manifest.position);
+        empty.store(&self.assembly.disk, &self.dir)
+    }
+
+    /// The path of a segment below the store's directory.
+    pub fn segment_in_store(&self, number: u64) -> PathBuf {
+        filenames::segment(&self.dir, number)
+    }
+
     fn end_of_log(&self, manifest: &Manifest, until: Until) -> io::Result<Position> {
         let mut end = manifest.position;
         let is_in = |record: &Record<'_>| match until {
@@ -203,6 +238,7 @@ pub fn parts_of_store(root: &Path) -> io::Result<Vec<PathBuf>> {
         filenames::history_new(none),
         filenames::tree(none),
         filenames::tree_new(none),
+        filenames::restoring(none),
     ];
     for entry in std::fs::read_dir(root)? {
         let name = entry?.file_name();

@@ -15,6 +15,8 @@ use crate::identity::Identity;
 use crate::log;
 use crate::manifest::Manifest;
 use crate::position::Position;
+use crate::segment;
+use crate::segments::into_io;
 use crate::shard::files::Files;
 use crate::shard::pins::{FilePin, LogPin};
 
@@ -149,6 +151,19 @@ impl CapturedShard {
                 format!("{} is too short", file.path.display()),
             )),
         }
+    }
+
+    /// How many bytes at the end of a segment are needed to open it.
+    ///
+    /// # Errors
+    /// When the file is gone or damaged; the disk's.
+    pub fn end_of_segment(&self, file: &CapturedFile) -> io::Result<u64> {
+        let opened = self.open(file)?;
+        let mut read = |offset: u64, bytes: &mut [u8]| match opened.read_at(bytes, offset)? {
+            count if count == bytes.len() => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        };
+        segment::end_bytes(file.bytes, &file.path.display().to_string(), &mut read).map_err(into_io)
     }
 
     fn open(&self, file: &CapturedFile) -> io::Result<Arc<dyn DiskFile>> {

@@ -2,7 +2,7 @@
 //!
 //! The store never touches a file whose name [`kind_of`] does not recognise.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::position::Position;
@@ -35,6 +35,26 @@ pub fn shard_index(name: &OsStr) -> Option<u32> {
     let index = digits.parse().ok()?;
     // Only the canonical spelling counts.
     (shard(Path::new(""), index).as_os_str() == name).then_some(index)
+}
+
+/// Says that files of a restore have not come yet, and where they are to come from ([`crate::awaited`]).
+pub fn restoring(root: &Path) -> PathBuf {
+    root.join("RESTORING")
+}
+
+/// What follows the name of a file that has not come whole.
+const AWAITED: &str = ".awaited";
+
+/// The name of a file until it has come whole.
+pub fn awaited(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(AWAITED);
+    name.into()
+}
+
+/// The name that a file of such a name will have.
+pub fn awaited_of(name: &OsStr) -> Option<OsString> {
+    Some(name.to_str()?.strip_suffix(AWAITED)?.into())
 }
 
 /// The file whose lock keeps a second daemon off the store.

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assemble;
+pub mod awaited;
 pub mod capture;
 mod catalogue;
 mod checkpoint;

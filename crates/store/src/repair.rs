@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::awaited;
 use crate::disk::{Disk, DiskFile, Mode, RealDisk};
 use crate::filenames;
 use crate::identity::Identity;
@@ -197,6 +198,7 @@ impl Work<'_> {
         if !is_store {
             return Ok(false);
         }
+        awaited::refuse(self.disk).map_err(io::Error::other)?;
         let Some(identity) = self.identity(&present)? else { return Ok(true) };
         self.line(format_args!("store {}, {} shards", identity.id_text(), identity.shard_count));
         for index in 0..identity.shard_count {

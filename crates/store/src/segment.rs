@@ -21,6 +21,7 @@ use std::io;
 
 pub use check::Check;
 pub(crate) use footer::HEAD_MAGIC;
+pub use footer::end_bytes;
 pub use reader::{Entries, Entry, Expected, ReadAt, ReadScratch, Segment};
 pub use rebuild::Gap;
 pub use stake::Stake;

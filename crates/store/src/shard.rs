@@ -83,7 +83,7 @@ pub struct ShardOptions {
     pub open_bytes_min: usize,
     /// About how much log a replay may have to read.
     pub log_bytes_max: u64,
-    /// How many segments of one level are merged into one of the next.
+    /// How many segments of one level are merged into one of the next; 0 = nothing is ever merged or dropped.
     pub merge_count: usize,
     /// What the RRDs of all shards take in memory.
     pub memory: Memory,

@@ -27,6 +27,7 @@ use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::time::Timestamp;
 
+use crate::awaited;
 use crate::capture::{Capture, CapturedShard};
 use crate::catalogue::RrdId;
 use crate::claim::Claim;
@@ -157,6 +158,12 @@ fn take_lock(disk: &dyn Disk) -> Result<Arc<dyn DiskFile>, OpenError> {
     Ok(file)
 }
 
+/// The shard that has the RRD of a name, unless that was renamed.
+pub fn home_by_hash(identity: &Identity, name: &[u8]) -> u32 {
+    let count = identity.shard_count as usize;
+    Homes::new(identity.seed, count).of(name) as u32
+}
+
 /// Opens all shards, side by side.
 fn open_shards(
     disk: &Arc<dyn Disk>,
@@ -199,6 +206,7 @@ impl Stripes {
                 "{bytes} bytes of open rows are too many: give {most} at most"
             )));
         }
+        awaited::refuse(&*disk)?;
         let lock = take_lock(&*disk)?;
         let identity = Identity::load_or_create(&*disk, options.shard_count)?;
         let store = StoreIdentity(identity.id);

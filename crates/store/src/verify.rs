@@ -12,6 +12,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::awaited;
 use crate::checkpoint::survey::{Frame, Visitor, survey};
 use crate::checkpoint::{CheckpointError, Label, LoadedRrd, Loader, PageDefinition};
 use crate::content::Content;
@@ -164,6 +165,7 @@ pub fn path(path: &Path, watch: &mut dyn Watch) -> Result<(), VerifyError> {
 /// # Errors
 /// When the disk fails.
 pub fn store(disk: &dyn Disk, watch: &mut dyn Watch) -> io::Result<()> {
+    awaited::refuse(disk).map_err(io::Error::other)?;
     let root = Path::new("");
     let mut whole = |file: PathBuf, what: String| watch.found(Finding { file, what, ..Finding::default() });
     let identity = match Identity::load(disk) {

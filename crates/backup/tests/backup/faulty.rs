@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -26,6 +26,8 @@ pub struct Faults {
     pub full: u64,
     /// Of the objects of a list.
     pub hiding: u64,
+    /// The server's clock is so many seconds ahead.
+    pub ahead: i64,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,11 @@ impl Faulty {
         Error::Generic { store: "faulty", source: what.to_string().into() }
     }
 
+    /// Shows a time by the server's clock.
+    fn shift(&self, meta: &mut ObjectMeta) {
+        shift(self.faults.lock().unwrap().ahead, meta);
+    }
+
     async fn ask(&self) -> Result<()> {
         if self.is_dead.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
@@ -82,6 +89,11 @@ impl Faulty {
             false => Ok(()),
         }
     }
+}
+
+fn shift(ahead: i64, meta: &mut ObjectMeta) {
+    let (written, by) = (SystemTime::from(meta.last_modified), Duration::from_secs(ahead.unsigned_abs()));
+    meta.last_modified = if ahead < 0 { written - by } else { written + by }.into();
 }
 
 impl fmt::Display for Faulty {
@@ -121,7 +133,9 @@ impl ObjectStore for Faulty {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         self.ask().await?;
-        self.inner.get_opts(location, options).await
+        let mut got = self.inner.get_opts(location, options).await?;
+        self.shift(&mut got.meta);
+        Ok(got)
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
@@ -135,7 +149,14 @@ impl ObjectStore for Faulty {
             at += 1;
             std::future::ready(!hidden[at % hidden.len()])
         };
-        self.inner.list(prefix).filter(lie).boxed()
+        let ahead = self.faults.lock().unwrap().ahead;
+        let shifted = move |mut seen: Result<ObjectMeta>| {
+            if let Ok(meta) = &mut seen {
+                shift(ahead, meta);
+            }
+            seen
+        };
+        self.inner.list(prefix).filter(lie).map(shifted).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 mod faulty;
+mod later;
 mod support;
 
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
-use roundel_backup::keep::{Keep, prune};
-use roundel_backup::manifest::newest;
+use roundel_backup::keep::{GRACE, Keep, Pruning, clock_differs, prune};
+use roundel_backup::manifest::{BackedFile, BackupManifest, newest};
 use roundel_backup::moments::{Moment, MomentError, find};
 use roundel_backup::parts::PART_BYTES;
 use roundel_backup::restore::{RestoreError, verify};
@@ -35,6 +36,10 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 
 async fn round(uploader: &mut Uploader, subject: &Subject) -> Result<(), RoundError> {
     uploader.round(&subject.store.capture().unwrap()).await
+}
+
+fn pruning(grace: Duration, now_ms: i64) -> Pruning {
+    Pruning { grace, now_ms, is_forced: false }
 }
 
 async fn names(store: &Faulty) -> Vec<String> {
@@ -118,7 +123,8 @@ fn what_is_sent_is_not_sent_again_after_a_death_at_any_request() {
             let new = after.len() - before.len();
             // The manifest of a round that lacked only what says so is written once more, as that of the next.
             let puts = place.puts.load(Ordering::Relaxed) as usize;
-            assert!(puts <= new + 1, "{puts} requests for {new} objects after {dead_after}");
+            // And the hint, for its time.
+            assert!(puts <= new + 2, "{puts} requests for {new} objects after {dead_after}");
             let to = dir.path().join("copy");
             restored(&objects(&place, None), Moment::Newest, &to).await.unwrap();
             assert_eq!(all_in(&to), subject.all());
@@ -140,6 +146,7 @@ fn faults_delay_a_backup_and_do_not_damage_it() {
             tearing: 10,
             full: if seed % 4 == 0 { 30 } else { 5 },
             hiding: 60,
+            ahead: 0,
         };
         let dir = tempfile::tempdir().unwrap();
         let subject = Subject::open(&dir.path().join("store"));
@@ -272,7 +279,7 @@ fn pruning_keeps_what_is_kept() {
         let before = names(&place).await.len();
         let now = (START + 400) * 1000;
         let keep = Keep::parse("1h all").unwrap();
-        let kept = prune(&from, &keep, Duration::from_hours(1), now).await.unwrap();
+        let kept = prune(&from, &keep, pruning(Duration::from_hours(1), now)).await.unwrap();
         // All are younger than an hour: only those go that have less than the last of their base; no object is old enough.
         assert!(kept.manifests > 20 && kept.kept >= 6 && kept.objects == 0, "{kept:?}");
         for step in [6, 13, 21, 30, 39] {
@@ -282,7 +289,7 @@ fn pruning_keeps_what_is_kept() {
             assert!(restored.lost.is_empty() && !found.is_earlier);
             assert_eq!(all_in(&to), at[step], "step {step}");
         }
-        let swept = prune(&from, &Keep::default(), Duration::ZERO, now).await.unwrap();
+        let swept = prune(&from, &Keep::default(), pruning(Duration::ZERO, now)).await.unwrap();
         assert!(swept.kept == 1 && swept.objects > 10, "{swept:?}");
         assert!(names(&place).await.len() < before / 3);
         let manifest = newest(&from).await.unwrap().unwrap();
@@ -298,8 +305,139 @@ fn pruning_keeps_what_is_kept() {
         let path = ObjectPath::from("a/prefix/manifests/0000000000000040");
         place.inner.put(&path, b"torn".to_vec().into()).await.unwrap();
         let count = names(&place).await.len();
-        assert!(prune(&from, &Keep::default(), Duration::ZERO, now).await.is_err());
+        assert!(prune(&from, &Keep::default(), pruning(Duration::ZERO, now)).await.is_err());
         assert_eq!(names(&place).await.len(), count);
+    });
+}
+
+/// Its parts are known by nothing else, and would go with what is not kept.
+#[test]
+fn pruning_removes_nothing_while_a_list_of_parts_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(dir.path());
+    subject.create_all();
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, None));
+        subject.step(0);
+        round(&mut uploader, &subject).await.unwrap();
+        subject.step(1);
+        round(&mut uploader, &subject).await.unwrap();
+        let from = objects(&place, None);
+        let mut parts = Vec::new();
+        for plain in [vec![1; PART_BYTES as usize], vec![2; 5]] {
+            parts.push(put_content(&from, plain).await);
+        }
+        let list = put_content(&from, roundel_backup::parts::encode(&parts)).await;
+        let mut manifest = newest(&from).await.unwrap().unwrap();
+        let file =
+            BackedFile { number: 99, bytes: PART_BYTES + 5, content: None, object: list.clone(), end: None };
+        manifest.shards[0].segments.push(file);
+        from.put(&BackupManifest::name(manifest.number), manifest.encode().unwrap()).await.unwrap();
+        place.inner.delete(&ObjectPath::from(format!("a/prefix/{list}"))).await.unwrap();
+        let before = names(&place).await;
+        let now = (START + 400) * 1000;
+        let mut pruning = pruning(Duration::ZERO, now);
+        let refused = prune(&from, &Keep::default(), pruning).await.unwrap_err().to_string();
+        assert!(refused.contains(&list), "{refused}");
+        assert_eq!(names(&place).await, before);
+        pruning.is_forced = true;
+        let done = prune(&from, &Keep::default(), pruning).await.unwrap();
+        assert!(done.objects >= 2 && done.kept == 1, "{done:?}");
+        assert!(from.get(&parts[0]).await.unwrap_err().is_loss());
+    });
+}
+
+#[test]
+fn clocks_may_differ() {
+    const DAY: i64 = 86_400;
+    for ahead in [-400 * DAY, -2 * DAY, 0, 5 * DAY / 2, 400 * DAY] {
+        let dir = tempfile::tempdir().unwrap();
+        let subject = Subject::open(dir.path());
+        subject.create_all();
+        let place = Faulty::new(1, Faults { ahead, ..Faults::default() });
+        block_on(async {
+            let from = objects(&place, None);
+            let mut uploader = Uploader::new(objects(&place, None));
+            (0..12).for_each(|step| subject.step(step));
+            round(&mut uploader, &subject).await.unwrap();
+            // A round that is cut off: what it has sent is not sent again by another process.
+            subject.step(12);
+            subject.store.checkpoint().unwrap();
+            place.puts.store(0, Ordering::Relaxed);
+            place.dead_after.store(2, Ordering::Relaxed);
+            let _ = tokio::time::timeout(Duration::from_millis(300), round(&mut uploader, &subject)).await;
+            place.dead_after.store(u64::MAX, Ordering::Relaxed);
+            place.is_dead.store(false, Ordering::Relaxed);
+            let before = names(&place).await.len();
+            place.puts.store(0, Ordering::Relaxed);
+            round(&mut Uploader::new(objects(&place, None)), &subject).await.unwrap();
+            let new = names(&place).await.len() - before;
+            let puts = place.puts.load(Ordering::Relaxed) as usize;
+            assert!(puts <= new + 2, "{puts} requests for {new} objects, {ahead} s ahead");
+            // What was sent right now is young by the server's clock, and stays.
+            let orphan = put_content(&from, b"of a round that is not complete".to_vec()).await;
+            let now_ms = (START + 400) * 1000;
+            let done = prune(&from, &Keep::default(), pruning(GRACE, now_ms)).await.unwrap();
+            assert_eq!(done.objects, 0, "{ahead} s ahead");
+            from.get(&orphan).await.unwrap();
+            let differs = clock_differs(&from, std::time::SystemTime::now()).await.unwrap();
+            assert_eq!(differs.is_some(), ahead != 0, "{differs:?} with {ahead}");
+            let to = dir.path().join("copy");
+            restored(&from, Moment::Newest, &to).await.unwrap();
+            assert_eq!(all_in(&to), subject.all());
+        });
+    }
+}
+
+/// Of so many bytes, unmounted in the end; `None` when this user may not mount.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &std::path::Path, bytes: u64) -> Option<SmallDisk> {
+        std::fs::create_dir_all(at).unwrap();
+        let size = format!("size={bytes}");
+        let done =
+            std::process::Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+        done.is_ok_and(|done| done.status.success()).then(|| SmallDisk(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        std::process::Command::new("umount").arg(&self.0).status().unwrap();
+    }
+}
+
+#[test]
+fn a_restore_that_does_not_fit_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    (0..60).for_each(|step| subject.step(step));
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, None));
+        round(&mut uploader, &subject).await.unwrap();
+        let manifest = uploader.last().unwrap();
+        let files: u64 = manifest.files().map(|file| file.bytes).sum();
+        let bytes =
+            files + manifest.shards.iter().map(|shard| shard.log_end.1 - shard.log_from.1).sum::<u64>();
+        // Far too small; and large enough for the bytes, but not for the ends of their blocks.
+        for (size, is_refused) in [(4 << 10, true), (bytes + (4 << 10), false)] {
+            let at = dir.path().join("small");
+            let Some(_mounted) = SmallDisk::mount(&at, size) else {
+                eprintln!("SKIPPED: this user may not mount a tmpfs, so that no disk becomes full");
+                return;
+            };
+            let failed = restored(&objects(&place, None), Moment::Newest, &at).await.unwrap_err();
+            assert!(
+                matches!(&failed, RestoreError::Disk(error) if error.kind() == std::io::ErrorKind::StorageFull),
+                "{failed}"
+            );
+            assert_eq!(failed.to_string().contains("it takes"), is_refused, "{failed}");
+            assert_eq!(std::fs::read_dir(&at).unwrap().count(), 0, "{failed}");
+        }
     });
 }
 
@@ -318,7 +456,8 @@ fn a_backup_under_another_key_is_refused_and_stays() {
         let mut other = Uploader::new(objects(&place, Some(2)));
         let refused = round(&mut other, &subject).await.unwrap_err().to_string();
         assert!(refused.contains("another key"), "{refused}");
-        let pruned = prune(&objects(&place, Some(2)), &Keep::default(), Duration::ZERO, i64::MAX / 2).await;
+        let pruned =
+            prune(&objects(&place, Some(2)), &Keep::default(), pruning(Duration::ZERO, i64::MAX / 2)).await;
         assert!(pruned.unwrap_err().to_string().contains("another key"));
         assert_eq!(names(&place).await, there);
         round(&mut Uploader::new(objects(&place, Some(1))), &subject).await.unwrap();

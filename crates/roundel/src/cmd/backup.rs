@@ -1,25 +1,21 @@
 //! `roundel backup` and `roundel restore --from`: what is in a backup, whether it is whole, and stores made of it.
 
+mod restore;
+
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use backup::keep::{GRACE, Keep, prune};
+use backup::keep::{GRACE, Keep, Pruning, clock_differs, prune};
 use backup::location::Access;
 use backup::manifest::{BackupManifest, newest};
-use backup::moments::{Moment, find, numbers};
+use backup::moments::{Moment, numbers};
 use backup::objects::Limits;
-use backup::restore::{Progress, RestoreError};
+use backup::restore::Progress;
 use backup::run::BackupSettings;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use localtime::Local;
-use rrd::codec::file::encode;
 use rrd::when::at::resolve;
-use store::disk::RealDisk;
-use store::engine::Engine;
-use store::name::RrdName;
-use store::stripes::{Options, Stripes};
 
 use super::verify::utc;
 use super::{Result, print};
@@ -55,6 +51,9 @@ enum BackupCommand {
         /// What is kept: "7d all, 90d daily" [default: keep of the configuration]
         #[arg(long, value_name = "RULES")]
         keep: Option<String>,
+        /// Remove even when something that is kept cannot be read, or the server's clock differs: what only that names, goes
+        #[arg(long)]
+        force: bool,
     },
     /// Make a store of a moment: the same as roundel restore --from
     Restore {
@@ -65,6 +64,8 @@ enum BackupCommand {
         /// The directory to make
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
+        #[command(flatten)]
+        pace: Pace,
         /// RRDs and directories, which become .rrd files [default: the whole store]
         names: Vec<String>,
     },
@@ -108,6 +109,14 @@ struct When {
     position: Option<String>,
 }
 
+/// How soon.
+#[derive(Debug, Args)]
+struct Pace {
+    /// End as soon as the store can be served: what is needed first comes now, and roundel serve fetches the rest while it serves
+    #[arg(long)]
+    early: bool,
+}
+
 /// Options by which `restore` takes a store of a backup.
 #[derive(Debug, Args)]
 pub struct FromBackup {
@@ -116,6 +125,8 @@ pub struct FromBackup {
     from: Option<String>,
     #[command(flatten)]
     moment: When,
+    #[command(flatten)]
+    pace: Pace,
     #[command(flatten)]
     access: PlaceAccess,
 }
@@ -134,13 +145,14 @@ pub fn run(arguments: &Arguments) -> Result {
         BackupCommand::Verify { place } => {
             in_runtime(verify(&settings(place.from.as_deref(), &place.access)?))
         }
-        BackupCommand::Prune { place, keep } => {
+        BackupCommand::Prune { place, keep, force } => {
             let settings = settings(place.from.as_deref(), &place.access)?;
             let given = keep.as_deref().map(Keep::parse).transpose()?.or(settings.keep.clone());
-            in_runtime(prune_now(&settings, &given.ok_or("give --keep \"7d all, 90d daily\"")?))
+            in_runtime(prune_now(&settings, &given.ok_or("give --keep \"7d all, 90d daily\"")?, *force))
         }
-        BackupCommand::Restore { place, moment, to, names } => {
-            restore_to(&settings(place.from.as_deref(), &place.access)?, moment, names, to)
+        BackupCommand::Restore { place, moment, to, pace, names } => {
+            let settings = settings(place.from.as_deref(), &place.access)?;
+            restore::run(&settings, &self::moment(moment)?, pace.early, names, to)
         }
     }
 }
@@ -148,7 +160,8 @@ pub fn run(arguments: &Arguments) -> Result {
 /// Runs `restore --from`.
 pub fn restore(arguments: &FromBackup, names: &[String], to: Option<&str>) -> Result {
     let settings = settings(arguments.from.as_deref(), &arguments.access)?;
-    restore_to(&settings, &arguments.moment, names, Path::new(to.unwrap_or_default()))
+    let (moment, early) = (moment(&arguments.moment)?, arguments.pace.early);
+    restore::run(&settings, &moment, early, names, Path::new(to.unwrap_or_default()))
 }
 
 fn settings(from: Option<&str>, given: &PlaceAccess) -> Result<BackupSettings> {
@@ -237,11 +250,22 @@ async fn verify(settings: &BackupSettings) -> Result {
     }
 }
 
-async fn prune_now(settings: &BackupSettings, keep: &Keep) -> Result {
+async fn prune_now(settings: &BackupSettings, keep: &Keep, is_forced: bool) -> Result {
     let objects = settings.objects(false)?;
-    let done = prune(&objects, keep, GRACE, now_ms())
-        .await
-        .map_err(|error| format!("{error}; nothing more is removed"))?;
+    let failed = |error: &dyn std::fmt::Display| {
+        format!(
+            "{error}; nothing more is removed (--force removes all the same, and with it what only this names)"
+        )
+    };
+    let differs = clock_differs(&objects, SystemTime::now()).await.map_err(|error| failed(&error))?;
+    if let Some(differs) = differs.filter(|_| !is_forced) {
+        return Err(failed(&format!(
+            "this machine's clock and the server's differ by {} seconds",
+            differs.as_secs()
+        )));
+    }
+    let pruning = Pruning { grace: GRACE, now_ms: now_ms(), is_forced };
+    let done = prune(&objects, keep, pruning).await.map_err(|error| failed(&error))?;
     print(format!(
         "{} manifests kept, {} removed; {} objects of {} bytes removed\n",
         done.kept, done.manifests, done.objects, done.bytes
@@ -264,104 +288,6 @@ fn moment(when: &When) -> Result<Moment> {
         resolve(text, now_ms().div_euclid(1000), &Local).map_err(|error| format!("--at: {error}"))?;
     // All of that second.
     Ok(Moment::Time(seconds * 1000 + 999))
-}
-
-fn restore_to(settings: &BackupSettings, when: &When, names: &[String], to: &Path) -> Result {
-    let moment = moment(when)?;
-    if names.is_empty() {
-        return restore_store(settings, &moment, to).and_then(|lost| complain(&lost));
-    }
-    if to.exists() {
-        return Err(format!("\"{}\" is there already", to.display()));
-    }
-    // The whole store has to be there to read some of it; it goes afterwards.
-    let whole = to.with_extension("restoring");
-    // Of another run, or of the user: it is not ours to remove.
-    if whole.exists() {
-        return Err(format!("\"{}\" is there already; move it away", whole.display()));
-    }
-    let done = restore_store(settings, &moment, &whole).and_then(|lost| {
-        extract(&whole, names, to)?;
-        complain(&lost)
-    });
-    let _ = std::fs::remove_dir_all(&whole);
-    done
-}
-
-/// Restores a store; returns what is lost.
-fn restore_store(settings: &BackupSettings, moment: &Moment, to: &Path) -> Result<Vec<String>> {
-    let bar = Bar::new();
-    let (restored, found) = in_runtime(async {
-        let objects = settings.objects(false)?;
-        let found = find(&objects, moment).await.map_err(|error| error.to_string())?;
-        let restored = backup::restore::restore(&objects, &found, moment, to, &bar).await;
-        let restored = restored.map_err(|error: RestoreError| error.to_string())?;
-        Ok((restored, found))
-    })?;
-    bar.0.finish_and_clear();
-    let base = utc(found.base.time_ms.div_euclid(1000));
-    if found.is_earlier {
-        print(format!("the log after {base} is not in the backup: this is the store of that moment\n"))?;
-    }
-    let ends: Vec<String> =
-        restored.ends.iter().map(|(generation, offset)| format!("{generation}:{offset}")).collect();
-    print(format!(
-        "{}: a store, of a backup of {base}, with its log up to {}\n",
-        to.display(),
-        ends.join(",")
-    ))?;
-    Ok(restored.lost.iter().map(ToString::to_string).collect())
-}
-
-fn complain(lost: &[String]) -> Result {
-    for lost in lost {
-        print(format!("LOST {lost}\n"))?;
-    }
-    match lost.len() {
-        0 => Ok(()),
-        count => Err(format!(
-            "{count} objects are lost; all else is restored, and `roundel verify --store` shows what that costs"
-        )),
-    }
-}
-
-/// Writes RRDs of a store as files.
-fn extract(from: &Path, names: &[String], to: &Path) -> Result {
-    let disk = RealDisk::open(from).map_err(|error| error.to_string())?;
-    let store = Stripes::open(Arc::new(disk), &Options::default()).map_err(|error| error.to_string())?;
-    let all = store.list(b"", true).map_err(|error| error.to_string())?;
-    let mut count = 0;
-    for word in names {
-        let word = word.trim_end_matches('/').as_bytes();
-        let below = [word, b"/"].concat();
-        let before = count;
-        for name in all.iter().filter(|name| *name == word || name.starts_with(&below)) {
-            extract_one(&store, name, to)?;
-            count += 1;
-        }
-        if count == before {
-            return Err(format!(
-                "{}: the backup has no RRD of that name then",
-                String::from_utf8_lossy(word)
-            ));
-        }
-    }
-    store.stop().map_err(|error| error.to_string())?;
-    print(format!("{count} RRDs restored below {}\n", to.display()))
-}
-
-fn extract_one(store: &Stripes, name: &[u8], to: &Path) -> Result {
-    let text = String::from_utf8_lossy(name).into_owned();
-    let failed = |error: &dyn std::fmt::Display| format!("{text}: {error}");
-    let rrd_name = RrdName::new(name).map_err(|error| failed(&error))?;
-    let rrd = store.read(&rrd_name).map_err(|error| failed(&error))?;
-    let rows = store.snapshot(&rrd_name).map_err(|error| failed(&error))?.current_rows;
-    let bytes = encode(&rrd, &rows).map_err(|error| failed(&error))?;
-    let path = to.join(&text);
-    let parent = path.parent().unwrap_or(to);
-    std::fs::create_dir_all(parent)
-        .and_then(|()| std::fs::write(&path, bytes))
-        .map_err(|error| failed(&error))
 }
 
 /// A progress bar, if there is a terminal.

@@ -57,7 +57,7 @@ pub struct RestoreArguments {
     to: Option<String>,
     #[cfg(feature = "backup")]
     #[command(flatten)]
-    backup: super::backup::FromBackup,
+    backup: Box<super::backup::FromBackup>,
     /// Instead: write the placeholders of all RRDs again whose placeholders are missing
     #[arg(long, conflicts_with_all = ["names", "to"])]
     missing: bool,

@@ -15,10 +15,15 @@ fn free_port() -> u16 {
 
 /// A daemon in `directory` with this section `[backup]`, and its port of HTTP.
 fn serve(directory: &Path, backup: &str) -> (Child, u16) {
+    serve_with(directory, 10_000, &format!("interval = \"1s\"\n{backup}"))
+}
+
+/// The same, with so many bytes of open rows.
+fn serve_with(directory: &Path, open_bytes: usize, backup: &str) -> (Child, u16) {
     let port = free_port();
     let config = format!(
         "store = \"store\"\nbase = \"base\"\n[[listen]]\naddress = \"unix:sock\"\n[http]\nlisten = [\"127.0.0.1:{port}\"]\n\
-         [stripes]\nshards = 2\nopen_bytes = 10000\nscrub = \"off\"\n[log]\nfile = \"log\"\n[backup]\ninterval = \"1s\"\n{backup}"
+         [stripes]\nshards = 2\nopen_bytes = {open_bytes}\nscrub = \"off\"\n[log]\nfile = \"log\"\n[backup]\n{backup}"
     );
     std::fs::write(directory.join("c.toml"), config).unwrap();
     let mut command = Command::new(ROUNDEL);
@@ -52,9 +57,9 @@ fn name(number: i64) -> String {
     format!("{}/host-{number}.rrd", ["hall", "roof"][number as usize % 2])
 }
 
-fn create(directory: &Path) {
+fn create(directory: &Path, rows: u32) {
     let line = |number| {
-        format!("CREATE {} -b 1700000000 -s 10 DS:a:GAUGE:60:U:U RRA:AVERAGE:0.5:1:1000", name(number))
+        format!("CREATE {} -b 1700000000 -s 10 DS:a:GAUGE:60:U:U RRA:AVERAGE:0.5:1:{rows}", name(number))
     };
     say(directory, &(0..20).map(line).collect::<Vec<_>>());
 }
@@ -87,7 +92,7 @@ fn dumps_of_files(directory: &Path) -> Vec<String> {
 /// A backup by a daemon that is killed twice, once while it sends slowly, and all that is restored of it.
 fn comes_back(directory: &Path, to: &str, config: &str, options: &[&str]) {
     let (mut daemon, port) = serve(directory, &format!("{config}bandwidth = \"10 kB\"\n"));
-    create(directory);
+    create(directory, 1000);
     update(directory, 1..100);
     wait_for("the first bytes", || metric(port, "roundel_backup_complete_seconds"));
     daemon.kill().unwrap();
@@ -150,6 +155,72 @@ fn a_store_comes_back_from_a_directory() {
     assert!(!without.status.success() && text(&without).contains("it is encrypted"), "{}", text(&without));
 }
 
+/// RRDs with so many rows that do not compress well that their segments are not small files.
+fn feed_with_noise(directory: &Path, steps: std::ops::Range<i64>) {
+    let reading = |step: i64, number: i64| {
+        let noise = ((step * 20 + number) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as f64 / 1e15;
+        format!(" {}:{noise:.12}", 1_700_000_000 + 10 * step)
+    };
+    let steps: Vec<i64> = steps.collect();
+    let line = |steps: &[i64], number: i64| {
+        let readings: String = steps.iter().map(|step| reading(*step, number)).collect();
+        format!("UPDATE {}{readings}", name(number))
+    };
+    let lines = steps.chunks(50).flat_map(|steps| (0..20).map(move |number| line(steps, number)));
+    say(directory, &lines.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_restored_store_is_served_before_it_has_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let to = directory.join("backup").display().to_string();
+    let config = format!("to = \"{to}\"\ninterval = \"1h\"\n");
+    let (daemon, port) = serve_with(directory, 300_000, &config);
+    let daemon = Running(daemon);
+    create(directory, 8000);
+    wait_for("the first round", || metric(port, "roundel_backup_rounds_total").filter(|count| *count > 0.0));
+    feed_with_noise(directory, 1..8000);
+    let want = dumps(directory);
+    // The next round would come in an hour: a clean stop has a last one.
+    drop(daemon);
+    std::fs::remove_dir_all(directory.join("store")).unwrap();
+    let one = roundel(directory, &["restore", "hall/host-4.rrd", "--from", &to, "--to", "one"]);
+    assert!(one.status.success() && text(&one).contains("for which"), "{}", text(&one));
+    let of_one = text(&roundel(&directory.join("one"), &["rrdtool", "dump", "hall/host-4.rrd"]));
+    assert_eq!(of_one, want[4]);
+    let restore = |to_dir: &str| roundel(directory, &["restore", "--from", &to, "--to", to_dir, "--early"]);
+    let early = restore("store");
+    assert!(early.status.success() && text(&early).contains("can be served now"), "{}", text(&early));
+    for tool in [&["verify", "--store", "store"][..], &["repair", "store"]] {
+        let refused = text(&roundel(directory, tool));
+        assert!(refused.contains("restore is not complete"), "{tool:?}: {refused}");
+    }
+    // Without its backup, what is there is served, and what is wrong is said.
+    std::fs::rename(directory.join("backup/objects"), directory.join("away")).unwrap();
+    let elsewhere = format!("to = \"{}\"\n", directory.join("elsewhere").display());
+    let (daemon, port) = serve_with(directory, 300_000, &elsewhere);
+    let daemon = Running(daemon);
+    feed_with_noise(directory, 8000..8001);
+    let left = wait_for("the metrics", || metric(port, "roundel_restore_left_bytes"));
+    assert!(left > 100_000.0 || metric(port, "roundel_restore_lost_parts").unwrap() > 0.0, "{left}");
+    let status = http(port, "GET /api/v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    assert!(status.contains("are lost"), "{status}");
+    drop(daemon);
+    std::fs::rename(directory.join("away"), directory.join("backup/objects")).unwrap();
+    std::fs::remove_dir_all(directory.join("store")).unwrap();
+    assert!(restore("store").status.success());
+    let (daemon, port) = serve_with(directory, 300_000, &config);
+    let daemon = Running(daemon);
+    wait_for("the daemon to listen", || metric(port, "roundel_restore_left_bytes"));
+    assert_eq!(dumps(directory), want);
+    wait_for("the rest", || metric(port, "roundel_restore_left_bytes").filter(|left| *left == 0.0));
+    drop(daemon);
+    assert!(!directory.join("store/RESTORING").exists());
+    let good = roundel(directory, &["verify", "--store", "store"]);
+    assert!(good.status.success(), "{}", text(&good));
+}
+
 /// moto, which `make peers` installs.
 fn moto(port: u16) -> Running {
     let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("moto/bin/moto_server");
@@ -178,6 +249,45 @@ fn a_store_comes_back_from_an_s3_server() {
     comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
 }
 
+/// versitygw, which `make peers` installs where there is Go.
+fn versitygw(directory: &Path, port: u16) -> Option<Running> {
+    let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("versitygw/versitygw");
+    let program = if own.exists() { own.into_os_string() } else { "versitygw".into() };
+    let (root, side) = (directory.join("root"), directory.join("side"));
+    std::fs::create_dir_all(root.join("bucket")).unwrap();
+    std::fs::create_dir_all(&side).unwrap();
+    let mut command = Command::new(program);
+    command.args([
+        "--access",
+        "an-id",
+        "--secret",
+        "a-secret",
+        "--port",
+        &format!("127.0.0.1:{port}"),
+        "posix",
+    ]);
+    command.arg("--sidecar").arg(side).arg(root).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().ok().map(Running)
+}
+
+#[test]
+fn a_store_comes_back_from_versitygw() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let port = free_port();
+    let Some(_server) = versitygw(directory, port) else {
+        eprintln!("SKIPPED: versitygw is not installed: make peers, with Go");
+        return;
+    };
+    wait_for("versitygw to listen", || TcpStream::connect(("127.0.0.1", port)).ok());
+    let config = format!(
+        "to = \"s3://bucket/a/prefix\"\nendpoint = \"http://127.0.0.1:{port}\"\nregion = \"us-east-1\"\naccess_key_id = \"an-id\"\n\
+         secret_access_key = \"a-secret\"\n"
+    );
+    std::fs::write(directory.join("b.toml"), format!("[backup]\n{config}")).unwrap();
+    comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
+}
+
 #[test]
 fn a_server_that_is_not_there_stops_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -188,7 +298,7 @@ fn a_server_that_is_not_there_stops_nothing() {
     );
     let (daemon, port) = serve(directory, &config);
     let daemon = Running(daemon);
-    create(directory);
+    create(directory, 1000);
     update(directory, 1..100);
     wait_for("a failure", || metric(port, "roundel_backup_failures_total").filter(|count| *count > 0.0));
     update(directory, 100..110);

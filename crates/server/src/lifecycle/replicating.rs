@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use store::awaited::Awaited;
 use store::engine::Engine;
 use store::replication::Role;
 
@@ -15,13 +16,13 @@ use crate::replication::tell_former_primary;
 use crate::service::Service;
 use crate::settings::{Layout, Settings};
 
-/// Opens the store; that of a follower as the primary's, which is copied where that is needed.
-pub(super) fn open(settings: &Settings) -> Result<Arc<dyn Engine>, String> {
+/// Opens the store, of which some files may come later; that of a follower as the primary's, which is copied where that is needed.
+pub(super) fn open(settings: &Settings, awaited: Option<&Arc<Awaited>>) -> Result<Arc<dyn Engine>, String> {
     let (Some(follow), Layout::Stripes(stripes)) = (&settings.follow, &settings.layout) else {
-        return layout::open(settings);
+        return layout::open_awaiting(settings, awaited);
     };
     preparing::copy_if_missing(follow, &stripes.store)?;
-    let engine = layout::open(settings)?;
+    let engine = layout::open_awaiting(settings, awaited)?;
     let fit = preparing::look(follow, &engine)?;
     match &fit {
         FollowerFit::Follows => return Ok(engine),

@@ -22,6 +22,9 @@ pub(super) fn store(root: &Path, options: Options, report: &mut Report<'_>) -> i
     let mut shards: Vec<u32> =
         disk.list(Path::new(""))?.iter().filter_map(|name| filenames::shard_index(name)).collect();
     shards.sort_unstable();
+    if disk.exists(&filenames::restoring(Path::new("")))? {
+        report.line("its restore is not complete: files *.awaited have not come whole");
+    }
     match Identity::load(&disk) {
         Ok(None) => report.damage("the file STORE is missing; `roundel repair` can write it again"),
         Ok(Some(identity)) => {

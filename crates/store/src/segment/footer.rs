@@ -284,6 +284,25 @@ fn encode_place(place: &BlockPlace) -> [u8; PLACE_BYTES] {
     bytes
 }
 
+/// How many bytes of a segment of `file_bytes` follow its last block: what opening it reads. `read` fills a buffer from an
+/// offset on.
+///
+/// # Errors
+/// When the trailer cannot be read or is damaged.
+pub fn end_bytes(
+    file_bytes: u64,
+    file: &str,
+    read: &mut dyn FnMut(u64, &mut [u8]) -> std::io::Result<()>,
+) -> Result<u64, SegmentError> {
+    if file_bytes < (FILE_HEAD_BYTES + TRAILER_BYTES) as u64 {
+        return Ok(file_bytes);
+    }
+    let offset = file_bytes - TRAILER_BYTES as u64;
+    let mut trailer = [0; TRAILER_BYTES];
+    read(offset, &mut trailer).map_err(|error| SegmentError::Io { file: file.into(), offset, error })?;
+    Ok(file_bytes - decode_trailer(&trailer, file_bytes, file)?.footer_offset)
+}
+
 /// Decodes the last [`TRAILER_BYTES`] bytes of a file of `file_bytes`.
 pub(super) fn decode_trailer(bytes: &[u8], file_bytes: u64, file: &str) -> Result<Trailer, SegmentError> {
     let base = file_bytes - TRAILER_BYTES as u64;

@@ -71,6 +71,9 @@ struct Job {
 
 /// The next job that [`plan`] finds. Segments in `failed` are left alone.
 fn next_job(shared: &Shared, failed: &BTreeSet<u64>) -> Option<Job> {
+    if shared.options.merge_count == 0 {
+        return None;
+    }
     let groups = query(shared, |view| view.groups()).ok()?;
     let files = &shared.files.segments().files;
     let candidate = |file: &Arc<SegmentFile>| Candidate {
