@@ -74,6 +74,7 @@ impl World {
                 open_bytes_min: 256 << random.below(6),
                 log_bytes_max: 2048 << random.below(6),
                 merge_count: 2 + random.below(3) as usize,
+                hold_log: false,
             },
             trash: Duration::from_secs([0, 3600][random.below(2) as usize]),
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
