@@ -136,6 +136,7 @@ peers: page-setup
 	@command -v moto_server >/dev/null || [ -x $(TARGET)/moto/bin/moto_server ] || \
 	  { python3 -m venv $(TARGET)/moto && $(TARGET)/moto/bin/pip install -q 'moto[server]==5.2.*'; }
 	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true
+	@! command -v go >/dev/null || (cd $${TMPDIR:-/tmp} && go mod download github.com/prometheus/prometheus@v0.316.0) || true
 
 # What the browser tests import: Playwright's driver, axe, the compiler of types. Outside the sources, as everything built.
 page-setup:
