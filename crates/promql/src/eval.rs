@@ -66,6 +66,8 @@ pub struct Options {
     pub subquery_step: i64,
     /// Whether names of metrics stay until the end, as Prometheus' flag `promql-delayed-name-removal` says.
     pub delayed_names: bool,
+    /// Where the query ends, if that is later than its last time: what `end()` and `range()` say.
+    pub end: Option<i64>,
     /// The most times of a query or subquery.
     pub points_max: usize,
     /// The most values of all series of one part of a query.
@@ -80,6 +82,7 @@ impl Default for Options {
             lookback: 300_000,
             subquery_step: 60_000,
             delayed_names: false,
+            end: None,
             points_max: 1_000_000,
             values_max: 50_000_000,
             series_max: 1_000_000,
@@ -135,7 +138,8 @@ pub fn evaluate(
     if grid.count > options.points_max {
         return Err(EvalError::Limit(format!("more than {} points per series", options.points_max)));
     }
-    let query = Context { start: grid.start, end: grid.last(), step: if is_range { grid.step } else { 0 } };
+    let end = options.end.unwrap_or(grid.last());
+    let query = Context { start: grid.start, end, step: if is_range { grid.step } else { 0 } };
     let mut evaluator = Evaluator { query, is_range, options, source, notes: Notes::default() };
     if expr.value_type() == Type::Matrix {
         if is_range {

@@ -24,7 +24,7 @@ pub mod value;
 
 pub use eval::{Answer, Data, EvalError, Options, RangeSeries, evaluate};
 pub use format::{format, pretty};
-pub use functions::{FUNCTIONS, Function};
+pub use functions::{FUNCTIONS, Function, find as function};
 pub use labels::{Labels, NAME, is_plain_name};
 pub use matcher::{Matcher, Operator};
 pub use notes::Notes;

@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
             "access",
             "suggest",
+            "promql",
             "args",
             "rrd",
         ],

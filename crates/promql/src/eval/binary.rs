@@ -73,9 +73,20 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Column>> {
         let matching = &binary.matching;
         let mut answer = Vec::new();
+        let is_filled = matching.fill_left.is_some() || matching.fill_right.is_some();
+        let all = if matching.cardinality == Cardinality::OneToMany { right } else { left };
+        let has_many: Vec<bool> =
+            (0..grid.count).map(|index| all.iter().any(|column| !is_absent(column.values[index]))).collect();
         for pairing in pairings(left, right, matching) {
-            let is_filled = matching.fill_left.is_some() || matching.fill_right.is_some();
             if !is_filled && (pairing.left.is_empty() || pairing.right.is_empty()) {
+                let (columns, places) = match matching.cardinality {
+                    Cardinality::OneToMany => (left, &pairing.left),
+                    _ => (right, &pairing.right),
+                };
+                // Two of the side of one are wrong even where the other side has no partner for them.
+                if places.len() > 1 {
+                    Side::of(columns, places).only(binary, &pairing, &has_many)?;
+                }
                 continue;
             }
             self.reserve(pairing.left.len().max(pairing.right.len()), grid)?;
@@ -83,7 +94,7 @@ impl Evaluator<'_> {
                 Cardinality::OneToMany => (Side::of(right, &pairing.right), Side::of(left, &pairing.left)),
                 _ => (Side::of(left, &pairing.left), Side::of(right, &pairing.right)),
             };
-            self.paired(binary, &pairing, &many, &one, grid, &mut answer)?;
+            self.paired(binary, &pairing, (&many, &one), (grid, &has_many), &mut answer)?;
         }
         // Many series may become one, as long as no two of them have a value at the same time.
         let merged = merge(answer).or_else(|_| match matching.cardinality {
@@ -100,9 +111,8 @@ impl Evaluator<'_> {
         &mut self,
         binary: &Binary,
         pairing: &Pairing,
-        many: &Side<'_>,
-        one: &Side<'_>,
-        grid: Grid,
+        (many, one): (&Side<'_>, &Side<'_>),
+        (grid, has_many): (Grid, &[bool]),
         answer: &mut Vec<Column>,
     ) -> Result<()> {
         let matching = &binary.matching;
@@ -111,7 +121,7 @@ impl Evaluator<'_> {
             true => (matching.fill_right, matching.fill_left),
             false => (matching.fill_left, matching.fill_right),
         };
-        let partners = one.only(binary, pairing, grid)?;
+        let partners = one.only(binary, pairing, has_many)?;
         if matching.cardinality == Cardinality::OneToOne {
             many.check_single(&partners)?;
         }
@@ -233,15 +243,17 @@ impl<'a> Side<'a> {
         Side { columns: places.iter().map(|place| &columns[*place]).collect() }
     }
 
-    /// Of the side of one: the place of its series at each time.
-    fn only(&self, binary: &Binary, pairing: &Pairing, grid: Grid) -> Result<Vec<Option<usize>>> {
-        let mut places = vec![None; grid.count];
+    /// Of the side of one: the place of its series at each time. Two are wrong where the side of many has anything at all.
+    fn only(&self, binary: &Binary, pairing: &Pairing, has_many: &[bool]) -> Result<Vec<Option<usize>>> {
+        let mut places = vec![None; has_many.len()];
         for (place, column) in self.columns.iter().enumerate() {
             for (index, value) in column.values.iter().enumerate() {
                 if is_absent(*value) {
                     continue;
                 }
-                if let Some(other) = places[index].replace(place) {
+                if let Some(other) = places[index].replace(place)
+                    && has_many[index]
+                {
                     return self.duplicate(binary, pairing, other, place);
                 }
             }

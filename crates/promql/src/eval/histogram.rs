@@ -96,7 +96,8 @@ impl Evaluator<'_> {
             let labels = all_labels.filter(|name| name != BOUND);
             let at = *places.entry(labels.clone()).or_insert(all.len());
             if at == all.len() {
-                let name = column.name().to_owned();
+                // A name that is removed at once is not known to messages.
+                let name = if delayed { column.name().to_owned() } else { String::new() };
                 all.push(Histogram { labels, unnamed: delayed, name, buckets: Vec::new() });
             }
             all[at].buckets.push((bound, place));
@@ -108,6 +109,7 @@ impl Evaluator<'_> {
     fn warn_bucket(&mut self, column: &Column, text: &str, span: Span) {
         let name = match column.name() {
             "" => String::new(),
+            _ if !self.options.delayed_names => String::new(),
             name => format!(" for metric name {}", quoted(name)),
         };
         let text =

@@ -101,8 +101,8 @@ pub(super) fn by_value(a: f64, b: f64, descends: bool) -> std::cmp::Ordering {
         (true, true) => std::cmp::Ordering::Equal,
         (true, false) => std::cmp::Ordering::Greater,
         (false, true) => std::cmp::Ordering::Less,
-        _ if descends => b.total_cmp(&a),
-        _ => a.total_cmp(&b),
+        _ if descends => b.partial_cmp(&a).unwrap_or(std::cmp::Ordering::Equal),
+        _ => a.partial_cmp(&b).unwrap_or(std::cmp::Ordering::Equal),
     }
 }
 

@@ -111,12 +111,74 @@ fn choose(
         return present;
     }
     let count = parameter.max(0.0) as usize;
-    if operator != Aggregator::Limitk {
-        let value = |place: usize| columns[place].values[index];
-        present.sort_by(|a, b| super::label::by_value(value(*a), value(*b), operator == Aggregator::Topk));
+    if operator == Aggregator::Limitk {
+        present.truncate(count);
+        return present;
     }
-    present.truncate(count);
-    present
+    let descends = operator == Aggregator::Topk;
+    let value = |place: usize| columns[place].values[index];
+    let is_worse = |a: usize, b: usize| {
+        let (a, b) = (value(a), value(b));
+        a.is_nan() || if descends { a < b } else { a > b }
+    };
+    let mut best = Heap { places: Vec::new(), is_worse };
+    for place in present {
+        best.offer(place, count, |worst| {
+            let (old, new) = (value(worst), value(place));
+            (if descends { old < new } else { old > new }) || (old.is_nan() && !new.is_nan())
+        });
+    }
+    let mut chosen = best.places;
+    chosen.sort_by(|a, b| super::label::by_value(value(*a), value(*b), descends));
+    chosen
+}
+
+/// The best places so far, the worst of them on top. Which of equal ones stay depends on how it is kept, and has to be as in Prometheus.
+struct Heap<F> {
+    places: Vec<usize>,
+    is_worse: F,
+}
+
+impl<F: Fn(usize, usize) -> bool> Heap<F> {
+    /// Adds a place if there is room, or in place of the worst if `replaces` says so.
+    fn offer(&mut self, place: usize, count: usize, replaces: impl Fn(usize) -> bool) {
+        if self.places.len() < count {
+            self.places.push(place);
+            self.rise(self.places.len() - 1);
+        } else if self.places.first().is_some_and(|worst| replaces(*worst)) {
+            self.places[0] = place;
+            self.sink();
+        }
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if !(self.is_worse)(self.places[at], self.places[parent]) {
+                return;
+            }
+            self.places.swap(at, parent);
+            at = parent;
+        }
+    }
+
+    fn sink(&mut self) {
+        let mut at = 0;
+        loop {
+            let (left, right) = (2 * at + 1, 2 * at + 2);
+            if left >= self.places.len() {
+                return;
+            }
+            let is_right =
+                right < self.places.len() && (self.is_worse)(self.places[right], self.places[left]);
+            let child = if is_right { right } else { left };
+            if !(self.is_worse)(self.places[child], self.places[at]) {
+                return;
+            }
+            self.places.swap(at, child);
+            at = child;
+        }
+    }
 }
 
 /// Whether a series is of the share that its labels' hash says: the first part of all for a positive share, the last for a negative one.
