@@ -146,7 +146,7 @@ fn what_a_client_may_not_read_is_not_there() {
         Anonymous::Nothing,
     );
     let mut client = Client::open(&roundel.socket());
-    client.say("AUTH boss".to_owned());
+    client.say("AUTH boss");
     for name in ["net/a/if.rrd", "secret/a.rrd"] {
         let said =
             client.say(format!("CREATE {name} -s 60 -b {START} DS:x:GAUGE:120:U:U RRA:AVERAGE:0.5:1:100"));
@@ -484,6 +484,8 @@ fn answers_are_those_of_prometheus() {
     // Off the grid of rows, ranges with and without their start are the same.
     let shift = if peer.is_old { 7 } else { 0 };
     let (start, end) = (START + 1200 + shift, START + 15_000 + shift);
+    // ... which steps of whole minutes keep it.
+    let odd = if peer.is_old { 180 } else { 47 };
     let mut different = Vec::new();
     let all = queries(peer.is_old);
     let mut compared = 0;
@@ -494,7 +496,7 @@ fn answers_are_those_of_prometheus() {
         for target in [
             format!("/api/v1/query?query={text}&time={end}"),
             format!("/api/v1/query_range?query={text}&start={start}&end={end}&step=300"),
-            format!("/api/v1/query_range?query={text}&start={start}&end={end}&step=47"),
+            format!("/api/v1/query_range?query={text}&start={start}&end={end}&step={odd}"),
         ] {
             let (ours, theirs) = (get(&roundel, &target).json(), peer.ask(&target));
             compared += 1;

@@ -46,7 +46,7 @@ pub struct MetricIndex {
 }
 
 /// A series that matches.
-pub struct Found {
+pub struct FoundSeries {
     /// The series.
     pub entry: Entry,
     /// Its labels.
@@ -138,7 +138,7 @@ impl MetricIndex {
         service: &Service,
         rules: &MetricRules,
         matchers: &[Matcher],
-        mut each: impl FnMut(Found) -> Result<bool, Failure>,
+        mut each: impl FnMut(FoundSeries) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let mut last: Option<(u32, RrdName, Arc<RrdStatus>)> = None;
         for (metric, entry) in self.candidates(matchers) {
@@ -155,7 +155,7 @@ impl MetricIndex {
             let Some(labels) = labels(rules, &path, &status.definition, metric, entry) else { continue };
             let fits =
                 |matcher: &Matcher| matcher.name == CF_LABEL || matcher.matches(labels.get(&matcher.name));
-            if matchers.iter().all(fits) && !each(Found { entry, labels, name, status })? {
+            if matchers.iter().all(fits) && !each(FoundSeries { entry, labels, name, status })? {
                 break;
             }
         }

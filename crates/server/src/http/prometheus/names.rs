@@ -7,7 +7,7 @@ use promql::{Labels, Matcher, NAME};
 use suggest::{DS_LABEL, MetricKind, RRD_LABEL};
 
 use super::answer::{labels as labels_json, quoted, success};
-use super::index::{CF_LABEL, Found};
+use super::index::{CF_LABEL, FoundSeries};
 use super::params::{Params, decode_label};
 use super::{ApiError, Prometheus};
 use crate::http::failure::Failure;
@@ -57,7 +57,7 @@ fn visit(
 }
 
 /// The labels of a series for each consolidation function that conditions take.
-fn with_cf(found: &Found, conditions: &[&Matcher]) -> Vec<Labels> {
+fn with_cf(found: &FoundSeries, conditions: &[&Matcher]) -> Vec<Labels> {
     let mut names: Vec<&str> = found.status.definition.rra.iter().map(|rra| rra.cf.cf().name()).collect();
     names.sort_unstable();
     names.dedup();

@@ -9,7 +9,7 @@ use rrd::grid;
 use suggest::{MetricKind, MetricRules};
 
 use super::archive::{Archive, Need, archives, cf_of, choose};
-use super::index::{CF_LABEL, Found, MetricIndex};
+use super::index::{CF_LABEL, FoundSeries, MetricIndex};
 use crate::http::failure::Failure;
 use crate::http::rows::Budget;
 use crate::service::Service;
@@ -81,7 +81,12 @@ impl Source for StoreSource<'_> {
 
 impl StoreSource<'_> {
     /// Adds the rows of a series.
-    fn add(&mut self, wanted: &Wanted<'_>, found: &Found, selected: &mut Selected) -> Result<(), Failure> {
+    fn add(
+        &mut self,
+        wanted: &Wanted<'_>,
+        found: &FoundSeries,
+        selected: &mut Selected,
+    ) -> Result<(), Failure> {
         let conditions: Vec<&Matcher> =
             wanted.matchers.iter().filter(|matcher| matcher.name == CF_LABEL).collect();
         if conditions.is_empty() {
@@ -110,13 +115,13 @@ impl StoreSource<'_> {
         Need { start: wanted.after(), step: wanted.step, window: wanted.range, row_max: self.row_max }
     }
 
-    fn archive(&self, wanted: &Wanted<'_>, found: &Found, cf: Cf) -> Option<Archive> {
+    fn archive(&self, wanted: &Wanted<'_>, found: &FoundSeries, cf: Cf) -> Option<Archive> {
         let all = archives(&found.status.definition, cf, found.status.last_update.whole);
         choose(&all, self.need(wanted))
     }
 
     /// The consolidation function that the query implies, with its archive.
-    fn implied(&self, wanted: &Wanted<'_>, found: &Found) -> Implied {
+    fn implied(&self, wanted: &Wanted<'_>, found: &FoundSeries) -> Implied {
         let wished = cf_of(wanted.function);
         let definition = &found.status.definition;
         let first = definition.rra.first().map_or(Cf::Average, |rra| rra.cf.cf());
@@ -148,7 +153,7 @@ impl StoreSource<'_> {
     fn read(
         &mut self,
         wanted: &Wanted<'_>,
-        found: &Found,
+        found: &FoundSeries,
         archive: Archive,
         (cf, is_named): (Cf, bool),
         selected: &mut Selected,
@@ -205,7 +210,12 @@ impl StoreSource<'_> {
     }
 
     /// Rows by their numbers, of all data sources.
-    fn rows(&mut self, found: &Found, rra: usize, numbers: std::ops::Range<i64>) -> Result<&[f64], Failure> {
+    fn rows(
+        &mut self,
+        found: &FoundSeries,
+        rra: usize,
+        numbers: std::ops::Range<i64>,
+    ) -> Result<&[f64], Failure> {
         let is_last =
             |last: &LastRows| last.rrd == found.entry.rrd && last.rra == rra && last.numbers == numbers;
         if !self.last.as_ref().is_some_and(is_last) {
