@@ -406,6 +406,11 @@ fn queries(is_old: bool) -> Vec<String> {
             None => all.push(line.to_owned()),
         }
     }
+    if is_old {
+        // Ranges inside of subqueries are on the grid of rows, and version 2 includes their starts.
+        all.retain(|query| query.matches('[').count() < 2);
+        return all;
+    }
     for seed in 0..200 {
         let mut random = Random::new(seed);
         all.push(expression(&mut random, 3));
