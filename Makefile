@@ -18,7 +18,7 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test test-all apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
+.PHONY: help run test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
@@ -138,6 +138,11 @@ peers: page-setup
 	@command -v versitygw >/dev/null || [ -x $(TARGET)/versitygw/versitygw ] || ! command -v go >/dev/null || \
 	  GOBIN=$(abspath $(TARGET))/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || true
 	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true
+	@! command -v go >/dev/null || (cd $${TMPDIR:-/tmp} && go mod download github.com/prometheus/prometheus@v0.316.0) || true
+
+# A Prometheus of the language's newest version, for the tests that compare answers; Debian's is older. Ten minutes on two cores.
+prometheus-peer: peers
+	@[ -x $(TARGET)/prometheus/prometheus ] || GOBIN=$(abspath $(TARGET))/prometheus go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/prometheus@v0.316.0
 
 # What the browser tests import: Playwright's driver, axe, the compiler of types. Outside the sources, as everything built.
 page-setup:

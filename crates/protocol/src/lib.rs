@@ -7,4 +7,5 @@
 
 pub mod frames;
 pub mod fuzzing;
+pub mod prometheus;
 pub mod rrdcached;

@@ -1,4 +1,4 @@
-//! HTTP: the pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`.
+//! HTTP: the pages, `/graph`, `/api/v1` with Prometheus' API beside ours, `/metrics` and `/healthz`.
 
 pub mod access;
 mod api;
@@ -10,6 +10,7 @@ mod origin;
 mod packed;
 mod page;
 pub(crate) mod percent;
+mod prometheus;
 mod query;
 mod routers;
 pub(crate) mod rows;
@@ -28,7 +29,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::registry::Registry;
-use suggest::Presets;
+use suggest::{MetricRules, Presets};
 
 pub use routers::Routers;
 pub use views::Saving;
@@ -63,11 +64,13 @@ struct Common {
     /// The queue for long requests.
     work: Arc<Work>,
     presets: Arc<Presets>,
+    /// What RRDs are called as metrics.
+    metric_rules: Arc<MetricRules>,
 }
 
 /// The pages, `/graph`, `/api/v1`, `/metrics` and `/healthz`, of the part of a store that `service` is.
 fn public(service: Arc<Service>, common: &Common) -> Router {
-    let Common { mut settings, status, work, presets } = common.clone();
+    let Common { mut settings, status, work, presets, metric_rules } = common.clone();
     if service.rights().is_some_and(|rights| !rights.reads_all()) {
         // They name RRDs.
         settings.templates = None;
@@ -79,6 +82,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
     let slow = Arc::clone(&status.slow);
     let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
     let api = api::Api { service: Arc::clone(&service), work, presets, views };
+    let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules);
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
         page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };
@@ -87,6 +91,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         .route("/healthz", get(healthz))
         .with_state(Public { service, registry })
         .merge(api::router(api))
+        .merge(metrics_api)
         .merge(graph::router(graphs))
         .merge(page::router(site))
         .layer(axum::middleware::from_fn_with_state(slow, slow::watch))

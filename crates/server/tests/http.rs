@@ -7,6 +7,8 @@ mod common;
 mod access;
 #[path = "http/page.rs"]
 mod page;
+#[path = "http/prometheus.rs"]
+mod prometheus;
 #[path = "http/rights.rs"]
 mod rights;
 

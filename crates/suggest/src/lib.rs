@@ -11,11 +11,13 @@ mod colours;
 mod family;
 mod forecast;
 mod label;
+mod metric;
 mod preset;
 
 pub use colours::of as colour;
 pub use family::{Together, directory, together};
 pub use label::{Label, LabelGraph, LabelLine};
+pub use metric::{DS_LABEL, Fitting, MetricKind, MetricRule, MetricRules, RRD_LABEL};
 pub use preset::{PresetError, Presets};
 
 use rrd::definition::Definition;

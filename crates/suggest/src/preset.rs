@@ -22,6 +22,12 @@ pub struct Presets {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresetError(String);
 
+impl PresetError {
+    pub(crate) fn new(text: String) -> PresetError {
+        PresetError(text)
+    }
+}
+
 impl fmt::Display for PresetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.trim_end())

@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("collect", &["protocol", "args", "rrd", "snmp"]),
     ("suggest", &["args", "rrd"]),
     ("access", &["args", "protocol"]),
+    ("promql", &[]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
@@ -39,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
             "access",
             "suggest",
+            "promql",
             "args",
             "rrd",
         ],

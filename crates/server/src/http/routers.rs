@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
-use suggest::Presets;
+use suggest::{MetricRules, Presets};
 
 use super::failure::Failure;
 use super::{Common, SiteSettings, public};
@@ -32,7 +32,13 @@ pub struct Routers {
 impl Routers {
     /// Those of a store.
     pub fn new(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
-        let common = Common { settings, status, work: Arc::default(), presets: Arc::new(Presets::shipped()) };
+        let common = Common {
+            settings,
+            status,
+            work: Arc::default(),
+            presets: Arc::new(Presets::shipped()),
+            metric_rules: Arc::new(MetricRules::shipped()),
+        };
         let whole = public(Arc::clone(&service), &common);
         Routers { service, common, whole, parts: Mutex::default() }
     }

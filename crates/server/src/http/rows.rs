@@ -30,6 +30,7 @@ pub const TIME_MAX: Duration = Duration::from_secs(30);
 /// What a request may still read, and the memory for clients that it has taken. Its threads share it.
 pub struct Budget {
     values: AtomicU64,
+    values_max: u64,
     share: Mutex<Share>,
     until: Instant,
 }
@@ -37,8 +38,13 @@ pub struct Budget {
 impl Budget {
     /// The budget of a new request.
     pub fn new(memory: &Arc<MemoryBudget>) -> Budget {
+        Budget::of(memory, VALUES_MAX)
+    }
+
+    /// The budget of a request that may read so many values, as far as there is memory for them.
+    pub fn of(memory: &Arc<MemoryBudget>, values_max: u64) -> Budget {
         let share = Mutex::new(memory.share());
-        Budget { values: AtomicU64::new(VALUES_MAX), share, until: Instant::now() + TIME_MAX }
+        Budget { values: AtomicU64::new(values_max), values_max, share, until: Instant::now() + TIME_MAX }
     }
 
     /// Takes `values` out of the budget, and their memory.
@@ -57,7 +63,7 @@ impl Budget {
     pub fn count(&self, values: u64) -> Result<(), Failure> {
         let take = |left: u64| left.checked_sub(values);
         let taken = self.values.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        taken.map_err(|_| Budget::exceeded())?;
+        taken.map_err(|_| Budget::exceeded(self.values_max))?;
         self.check_time()
     }
 
@@ -79,8 +85,8 @@ impl Budget {
         self.share.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn exceeded() -> Failure {
-        Failure::too_much(format!("more than {VALUES_MAX} values: ask for a shorter range or a larger step"))
+    fn exceeded(values_max: u64) -> Failure {
+        Failure::too_much(format!("more than {values_max} values: ask for a shorter range or a larger step"))
     }
 
     /// Takes the rows of a CDEF out of the budget.
@@ -163,16 +169,16 @@ pub fn fetch(
                 return Err(Failure::too_much(error));
             }
             budget.take(count)?;
-            service.engine.fetch(&name, ask(count)).map_err(|error| of_fetch(word, error))
+            service.engine.fetch(&name, ask(count)).map_err(|error| of_fetch(budget, word, error))
         }
-        Err(error) => Err(of_fetch(word, error)),
+        Err(error) => Err(of_fetch(budget, word, error)),
     }
 }
 
-fn of_fetch(word: &[u8], error: StoreError) -> Failure {
+fn of_fetch(budget: &Budget, word: &[u8], error: StoreError) -> Failure {
     match error {
         // An archive may have grown since it was asked.
-        StoreError::Fetch(PlanError::TooMany { .. }) => Budget::exceeded(),
+        StoreError::Fetch(PlanError::TooMany { .. }) => Budget::exceeded(budget.values_max),
         StoreError::Fetch(error) => Failure::refused(error),
         error => Failure::of_store(word, &error),
     }

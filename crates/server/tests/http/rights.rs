@@ -22,7 +22,7 @@ const HIDDEN: [&str; 6] = [
     "deep/9/x.rrd",
 ];
 
-fn account(name: &str) -> Account {
+pub(super) fn account(name: &str) -> Account {
     let texts = |patterns: &[&str]| patterns.iter().map(ToString::to_string).collect();
     Account {
         name: name.to_string(),
@@ -34,7 +34,7 @@ fn account(name: &str) -> Account {
 }
 
 /// A daemon with these tokens, each of which is its own name.
-fn daemon(tokens: &[Account], is_striped: bool, anonymous: Anonymous) -> Roundel {
+pub(super) fn daemon(tokens: &[Account], is_striped: bool, anonymous: Anonymous) -> Roundel {
     let directory = tempfile::tempdir().unwrap();
     let mut all = Tokens::default();
     for account in tokens {

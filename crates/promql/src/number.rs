@@ -1,0 +1,193 @@
+//! Numbers and durations as PromQL writes them.
+
+/// A number as Prometheus' answers write it: the shortest digits that read back, without an exponent between 1e-6 and 1e21.
+pub fn text(value: f64) -> String {
+    let size = value.abs();
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
+    } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{value:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = match exponent.strip_prefix('-') {
+            Some(rest) => ('-', rest),
+            None => ('+', exponent),
+        };
+        format!("{digits}e{sign}{exponent:0>2}")
+    } else {
+        format!("{value}")
+    }
+}
+
+/// A number as OpenMetrics writes bounds and quantiles: one that is whole with `.0`.
+pub fn open_metrics(value: f64) -> String {
+    let text = text(value);
+    if value.is_finite() && !text.contains(['.', 'e']) { text + ".0" } else { text }
+}
+
+/// A number as labels have it: never with an exponent.
+pub fn plain(value: f64) -> String {
+    if value.is_finite() { format!("{value}") } else { text(value) }
+}
+
+/// A number as messages have it: with an exponent where it is below 1e-4 or from 1e21 on.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if (1e-6..1e-4).contains(&size) { text_exponent(value) } else { text(value) }
+}
+
+fn text_exponent(value: f64) -> String {
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once("e-").unwrap_or((&text, "0"));
+    format!("{digits}e-{exponent:0>2}")
+}
+
+/// Reads a number: decimal, `0x` with digits, `0` with octal digits, underscores between digits, `Inf` and `NaN` in any case.
+pub fn parse(text: &str) -> Option<f64> {
+    let lower = text.to_ascii_lowercase();
+    match lower.as_str() {
+        "inf" | "+inf" => return Some(f64::INFINITY),
+        "-inf" => return Some(f64::NEG_INFINITY),
+        "nan" => return Some(f64::NAN),
+        _ => {}
+    }
+    let digits = lower.replace('_', "");
+    if let Some(hex) = digits.strip_prefix("0x") {
+        return parse_hex(hex);
+    }
+    let is_octal = digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
+    if is_octal && let Ok(value) = i64::from_str_radix(&digits, 8) {
+        return Some(value as f64);
+    }
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+')) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// Hexadecimal digits, perhaps with a point and a binary exponent after `p`.
+fn parse_hex(text: &str) -> Option<f64> {
+    let (digits, exponent) = match text.split_once('p') {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut value = 0.0;
+    for c in whole.chars().chain(fraction.chars()) {
+        value = value * 16.0 + f64::from(c.to_digit(16)?);
+    }
+    Some(value * f64::powi(2.0, exponent - 4 * i32::try_from(fraction.len()).ok()?))
+}
+
+/// Units of durations with their milliseconds, the longest first.
+const UNITS: [(&str, i64); 7] = [
+    ("y", 365 * 24 * 3_600_000),
+    ("w", 7 * 24 * 3_600_000),
+    ("d", 24 * 3_600_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1000),
+    ("ms", 1),
+];
+
+/// Reads a duration such as `1h30m`, in milliseconds: units once each, the longest first.
+pub fn parse_duration(text: &str) -> Option<i64> {
+    if text == "0" {
+        return Some(0);
+    }
+    let (mut rest, mut next, mut total) = (text, 0, 0i64);
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let count: i64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let unit = UNITS.iter().position(|(name, _)| *name == &rest[..letters])?;
+        if unit < next {
+            return None;
+        }
+        next = unit + 1;
+        total = total.checked_add(count.checked_mul(UNITS[unit].1)?)?;
+        rest = &rest[letters..];
+    }
+    Some(total)
+}
+
+/// A duration of so many milliseconds as it is written.
+pub fn duration_text(milliseconds: i64) -> String {
+    if milliseconds == 0 {
+        return "0s".to_owned();
+    }
+    let (mut rest, mut out) = (milliseconds.unsigned_abs(), String::new());
+    if milliseconds < 0 {
+        out.push('-');
+    }
+    for (index, (unit, size)) in UNITS.iter().enumerate() {
+        let size = size.unsigned_abs();
+        let count = rest / size;
+        // Years, weeks and days stand alone: 365d is 1y, but 366d is not 1y1d.
+        if count == 0 || (index < 3 && !rest.is_multiple_of(size)) {
+            continue;
+        }
+        out.push_str(&format!("{count}{unit}"));
+        rest -= count * size;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_prometheus_writes_them() {
+        for (value, want) in [
+            (1.0, "1"),
+            (-0.5, "-0.5"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.5e-7, "1.5e-07"),
+            (1e-6, "0.000001"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Inf"),
+            (1e100, "1e+100"),
+        ] {
+            assert_eq!(text(value), want);
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_in_every_spelling() {
+        for (text, want) in [
+            ("0x1F", 31.0),
+            ("017", 15.0),
+            ("1e3", 1000.0),
+            (".5", 0.5),
+            ("1_000", 1000.0),
+            ("iNf", f64::INFINITY),
+        ] {
+            assert_eq!(parse(text), Some(want), "{text}");
+        }
+        assert_eq!((parse("0x"), parse("x"), parse("infinity")), (None, None, None));
+    }
+
+    #[test]
+    fn durations_go_both_ways() {
+        for (text, want) in
+            [("1h30m", 5_400_000), ("1y2w3d4h5m6s7ms", 33_019_506_007), ("500ms", 500), ("0", 0)]
+        {
+            assert_eq!(parse_duration(text), Some(want), "{text}");
+        }
+        for text in ["", "1", "m", "1m1h", "1h1h", "5x", "99999999999y"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+        assert_eq!((duration_text(5_400_000), duration_text(86_400_000)), ("1h30m".into(), "1d".into()));
+        assert_eq!((duration_text(90_000_000), duration_text(-1)), ("25h".into(), "-1ms".into()));
+    }
+}

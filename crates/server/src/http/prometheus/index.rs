@@ -1,0 +1,225 @@
+//! Which RRDs have which metrics: the names of all metrics, each with its series.
+//!
+//! It is made when it is first asked for, and again when names have changed. Cost of a series: 8 bytes. Labels are not kept; they
+//! follow from the name of the RRD.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use promql::{Labels, Matcher, NAME, Operator};
+use rrd::definition::Definition;
+use store::engine::RrdStatus;
+use store::name::RrdName;
+use suggest::{MetricKind, MetricRules, RRD_LABEL};
+
+use crate::budget::Share;
+use crate::http::api::names::name_list;
+use crate::http::failure::Failure;
+use crate::name_index::NameList;
+use crate::service::Service;
+
+/// Definitions may change without the names.
+const AGE_MAX: Duration = Duration::from_secs(300);
+/// An index is used for at least so many times the time that making it took.
+const REST_FACTOR: u32 = 20;
+/// The label that selects a consolidation function, and is shown only if it was asked for.
+pub const CF_LABEL: &str = "cf";
+
+/// A series: a data source, or the counter that its rates add up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// The place of the RRD's name in the list.
+    pub rrd: u32,
+    /// The place of the data source.
+    pub ds: u16,
+    /// Whether it is the counter.
+    pub is_counter: bool,
+}
+
+/// The metrics of a store at a time.
+pub struct MetricIndex {
+    list: Arc<NameList>,
+    /// Series by metric, in the order of the RRDs' names.
+    metrics: BTreeMap<Box<str>, Vec<Entry>>,
+    _share: Share,
+}
+
+/// A series that matches.
+pub struct FoundSeries {
+    /// The series.
+    pub entry: Entry,
+    /// Its labels.
+    pub labels: Labels,
+    /// The name of its RRD.
+    pub name: RrdName,
+    /// What is known of its RRD.
+    pub status: Arc<RrdStatus>,
+}
+
+/// The index that was made last.
+#[derive(Default)]
+pub struct Indexes(Mutex<Option<Kept>>);
+
+struct Kept {
+    index: Arc<MetricIndex>,
+    made: Instant,
+    took: Duration,
+}
+
+impl Indexes {
+    /// The index of a part of a store.
+    ///
+    /// # Errors
+    /// 503 when there is no memory for it; errors of the store.
+    pub fn current(&self, service: &Service, rules: &MetricRules) -> Result<Arc<MetricIndex>, Failure> {
+        let list = name_list(service)?;
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = &*kept {
+            let age = kept.made.elapsed();
+            let is_same = Arc::ptr_eq(&kept.index.list, &list) && age < AGE_MAX;
+            if is_same || age < kept.took * REST_FACTOR {
+                return Ok(Arc::clone(&kept.index));
+            }
+        }
+        let begun = Instant::now();
+        let index = Arc::new(MetricIndex::new(service, rules, list)?);
+        *kept = Some(Kept { index: Arc::clone(&index), made: Instant::now(), took: begun.elapsed() });
+        Ok(index)
+    }
+}
+
+impl MetricIndex {
+    /// One of nothing.
+    pub fn empty(service: &Service) -> MetricIndex {
+        let list = Arc::new(NameList::new(&[], service.memory.share()));
+        MetricIndex { list, metrics: BTreeMap::new(), _share: service.memory.share() }
+    }
+
+    fn new(service: &Service, rules: &MetricRules, list: Arc<NameList>) -> Result<MetricIndex, Failure> {
+        let mut share = service.memory.share();
+        let mut metrics: std::collections::HashMap<Box<str>, Vec<Entry>> = std::collections::HashMap::new();
+        let mut entries = 0u64;
+        for rrd in 0..list.len() {
+            let Ok(name) = RrdName::new(list.name(rrd)) else { continue };
+            // It may be gone since the list was made, or unreadable.
+            let Ok(status) = service.engine.status(&name) else { continue };
+            let path = path(list.name(rrd));
+            let Some(fitting) = rules.fitting(&path, &status.definition) else { continue };
+            for (ds, source) in status.definition.ds.iter().enumerate() {
+                let mut add = |metric: String, is_counter: bool| {
+                    let entry = Entry { rrd: rrd as u32, ds: ds as u16, is_counter };
+                    metrics.entry(metric.into_boxed_str()).or_default().push(entry);
+                    entries += 1;
+                };
+                let metric = fitting.name(&source.name);
+                if MetricKind::of(&source.kind) == MetricKind::Rate {
+                    add(counter_name(&metric), true);
+                }
+                add(metric, false);
+            }
+            if rrd % 1024 == 0 && !share.try_resize(entries * size_of::<Entry>() as u64 * 2) {
+                return Err(Failure::no_memory("the index of metrics", share.bytes(), &share));
+            }
+        }
+        let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
+        share.resize(entries * size_of::<Entry>() as u64 + metrics.len() as u64 * 64);
+        Ok(MetricIndex { list, metrics, _share: share })
+    }
+
+    /// Names of metrics with their first series.
+    pub fn metrics(&self) -> impl Iterator<Item = (&str, Entry)> {
+        self.metrics.iter().filter_map(|(name, entries)| Some((&**name, *entries.first()?)))
+    }
+
+    /// Calls `each` with every series that matches; false stops. Conditions on `cf` do not count.
+    pub fn matching(
+        &self,
+        service: &Service,
+        rules: &MetricRules,
+        matchers: &[Matcher],
+        mut each: impl FnMut(FoundSeries) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut last: Option<(u32, RrdName, Arc<RrdStatus>)> = None;
+        for (metric, entry) in self.candidates(matchers) {
+            let (name, status) = match &last {
+                Some((rrd, name, status)) if *rrd == entry.rrd => (name.clone(), Arc::clone(status)),
+                _ => {
+                    let Ok(name) = RrdName::new(self.list.name(entry.rrd as usize)) else { continue };
+                    let Ok(status) = service.engine.status(&name) else { continue };
+                    (name, Arc::new(status))
+                }
+            };
+            last = Some((entry.rrd, name.clone(), Arc::clone(&status)));
+            let path = path(self.list.name(entry.rrd as usize));
+            let Some(labels) = labels(rules, &path, &status.definition, metric, entry) else { continue };
+            let fits =
+                |matcher: &Matcher| matcher.name == CF_LABEL || matcher.matches(labels.get(&matcher.name));
+            if matchers.iter().all(fits) && !each(FoundSeries { entry, labels, name, status })? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Series whose metric and RRD match, by RRD.
+    fn candidates(&self, matchers: &[Matcher]) -> Vec<(&str, Entry)> {
+        let of = |label: &str| matchers.iter().filter(|matcher| matcher.name == label).collect::<Vec<_>>();
+        let (names, paths) = (of(NAME), of(RRD_LABEL));
+        let exact = |matchers: &[&Matcher]| {
+            matchers
+                .iter()
+                .find(|matcher| matcher.operator == Operator::Equal)
+                .map(|matcher| matcher.value.clone())
+        };
+        let fits = |metric: &str| names.iter().all(|matcher| matcher.matches(metric));
+        let metrics: Vec<(&str, &Vec<Entry>)> = match exact(&names) {
+            Some(name) => {
+                self.metrics.get_key_value(&*name).map(|(name, all)| (&**name, all)).into_iter().collect()
+            }
+            None => self.metrics.iter().map(|(name, all)| (&**name, all)).collect(),
+        };
+        let mut all = Vec::new();
+        for (metric, entries) in metrics.into_iter().filter(|(metric, _)| fits(metric)) {
+            let has_path = |entry: &&Entry| {
+                let path = path(self.list.name(entry.rrd as usize));
+                paths.iter().all(|matcher| matcher.matches(&path))
+            };
+            match paths.is_empty() {
+                true => all.extend(entries.iter().map(|entry| (metric, *entry))),
+                false => all.extend(entries.iter().filter(has_path).map(|entry| (metric, *entry))),
+            }
+        }
+        all.sort_by_key(|(_, entry)| *entry);
+        all
+    }
+}
+
+/// The metric of the counter beside a rate.
+pub fn counter_name(metric: &str) -> String {
+    format!("{metric}_total")
+}
+
+/// A name without `.rrd`, as a text.
+fn path(name: &[u8]) -> String {
+    String::from_utf8_lossy(name.strip_suffix(b".rrd").unwrap_or(name)).into_owned()
+}
+
+/// The labels of a series, if it still is of that metric.
+fn labels(
+    rules: &MetricRules,
+    path: &str,
+    definition: &Definition,
+    metric: &str,
+    entry: Entry,
+) -> Option<Labels> {
+    let source = definition.ds.get(usize::from(entry.ds))?;
+    let fitting = rules.fitting(path, definition)?;
+    let name = fitting.name(&source.name);
+    let name = if entry.is_counter { counter_name(&name) } else { name };
+    if name != metric {
+        return None;
+    }
+    let others = fitting.labels(&source.name).into_iter().map(|(label, value)| (label.into_owned(), value));
+    Some(Labels::new(others.chain([(NAME.to_owned(), name)])))
+}

@@ -1,0 +1,243 @@
+//! Rows of the store for PromQL.
+
+use std::sync::Arc;
+
+use promql::value::ABSENT;
+use promql::{Matcher, RowKind, Selected, Source, SourceError, SourceSeries, Wanted};
+use rrd::definition::Cf;
+use rrd::grid;
+use suggest::{MetricKind, MetricRules};
+
+use super::archive::{Archive, Need, archives, cf_of, choose};
+use super::index::{CF_LABEL, FoundSeries, MetricIndex};
+use crate::http::failure::Failure;
+use crate::http::rows::Budget;
+use crate::service::Service;
+
+/// The most series of one selector.
+pub const SERIES_MAX: usize = 200_000;
+/// Functions for which rows of several readings are not what single readings are.
+const OF_SINGLE_READINGS: [&str; 6] =
+    ["quantile_over_time", "stddev_over_time", "stdvar_over_time", "mad_over_time", "changes", "resets"];
+
+/// The store of a request.
+pub struct StoreSource<'a> {
+    /// The part of the store that the client sees.
+    pub service: &'a Service,
+    /// Names and labels.
+    pub rules: &'a MetricRules,
+    /// The series.
+    pub index: Arc<MetricIndex>,
+    /// What the request may take.
+    pub budget: &'a Budget,
+    /// Rows must not be longer (`max_source_resolution`), in milliseconds.
+    pub row_max: Option<i64>,
+    /// The rows that were read last: data sources of one RRD are read together.
+    pub last: Option<LastRows>,
+}
+
+/// Rows of all data sources of an RRD.
+pub struct LastRows {
+    rrd: u32,
+    rra: usize,
+    numbers: std::ops::Range<i64>,
+    values: Vec<f64>,
+}
+
+/// A choice of archive that the query does not make itself.
+struct Implied {
+    cf: Cf,
+    archive: Option<Archive>,
+    /// What it could not be.
+    warning: Option<String>,
+}
+
+impl Source for StoreSource<'_> {
+    fn select(&mut self, wanted: &Wanted<'_>) -> Result<Selected, SourceError> {
+        let mut selected = Selected::default();
+        let (index, service, rules) = (Arc::clone(&self.index), self.service, self.rules);
+        let mut error = None;
+        index.matching(service, rules, wanted.matchers, |found| {
+            if let Err(failure) = self.add(wanted, &found, &mut selected) {
+                error = Some(failure);
+                return Ok(false);
+            }
+            Ok(true)
+        })?;
+        match error {
+            Some(failure) => Err(failure.into()),
+            None => Ok(selected),
+        }
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<(), SourceError> {
+        self.budget.count(0)?;
+        match bytes {
+            0 => Ok(()),
+            bytes => Ok(self.budget.hold(bytes)?),
+        }
+    }
+}
+
+impl StoreSource<'_> {
+    /// Adds the rows of a series.
+    fn add(
+        &mut self,
+        wanted: &Wanted<'_>,
+        found: &FoundSeries,
+        selected: &mut Selected,
+    ) -> Result<(), Failure> {
+        let conditions: Vec<&Matcher> =
+            wanted.matchers.iter().filter(|matcher| matcher.name == CF_LABEL).collect();
+        if conditions.is_empty() {
+            let Implied { cf, archive, warning } = self.implied(wanted, found);
+            let Some(archive) = archive else { return Ok(()) };
+            let before = selected.series.len();
+            self.read(wanted, found, archive, (cf, false), selected)?;
+            if let Some(warning) = warning.filter(|_| selected.series.len() > before) {
+                note(&mut selected.warnings, warning);
+            }
+            return Ok(());
+        }
+        for cf in Cf::ALL {
+            let is_timed = !matches!(cf, Cf::Seasonal | Cf::DevSeasonal);
+            if !is_timed || !conditions.iter().all(|matcher| matcher.matches(cf.name())) {
+                continue;
+            }
+            if let Some(archive) = self.archive(wanted, found, cf) {
+                self.read(wanted, found, archive, (cf, true), selected)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn need(&self, wanted: &Wanted<'_>) -> Need {
+        Need { start: wanted.after(), step: wanted.step, window: wanted.range, row_max: self.row_max }
+    }
+
+    fn archive(&self, wanted: &Wanted<'_>, found: &FoundSeries, cf: Cf) -> Option<Archive> {
+        let all = archives(&found.status.definition, cf, found.status.last_update.whole);
+        choose(&all, self.need(wanted))
+    }
+
+    /// The consolidation function that the query implies, with its archive.
+    fn implied(&self, wanted: &Wanted<'_>, found: &FoundSeries) -> Implied {
+        let wished = cf_of(wanted.function);
+        let definition = &found.status.definition;
+        let first = definition.rra.first().map_or(Cf::Average, |rra| rra.cf.cf());
+        let average = self.archive(wanted, found, Cf::Average);
+        let (cf, archive) = match average {
+            Some(archive) => (Cf::Average, Some(archive)),
+            None => (first, self.archive(wanted, found, first)),
+        };
+        let fallback = Implied { cf, archive, warning: None };
+        // In rows of one reading, all consolidation functions are equal.
+        if wished == Cf::Average || average.is_some_and(|archive| archive.points == 1) {
+            return fallback;
+        }
+        let need = self.need(wanted);
+        let fits = |archive: &Archive| {
+            archive.begin <= need.start && need.window.is_none_or(|window| archive.row <= window)
+        };
+        match self.archive(wanted, found, wished).filter(fits) {
+            Some(archive) => Implied { cf: wished, archive: Some(archive), warning: None },
+            None if wished == Cf::Last || cf == wished => fallback,
+            None => {
+                let (name, wished, cf) = (found.labels.name(), wished.name(), cf.name());
+                let warning = format!("{name}: {wished} is not kept for all of this range, {cf} was used");
+                Implied { warning: Some(warning), ..fallback }
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        wanted: &Wanted<'_>,
+        found: &FoundSeries,
+        archive: Archive,
+        (cf, is_named): (Cf, bool),
+        selected: &mut Selected,
+    ) -> Result<(), Failure> {
+        if selected.series.len() >= SERIES_MAX {
+            return Err(Failure::too_much(format!("more than {SERIES_MAX} series: select fewer")));
+        }
+        let definition = &found.status.definition;
+        let units = i64::from(definition.units_per_second.max(1));
+        let rra = &definition.rra[archive.rra];
+        let span = grid::row_span(definition.step, rra.pdp_per_row);
+        // A value is looked for as far as two rows, and a counter is interested in the row that the end is in.
+        let lookback = if wanted.range.is_none() { 2 * archive.row } else { 0 };
+        let after = wanted.after().min(wanted.first.saturating_sub(lookback));
+        let until = wanted.until().saturating_add(if found.entry.is_counter { archive.row } else { 0 });
+        let number = |time: i64| grid::row_number(time.saturating_mul(units).div_euclid(1000), span);
+        let newest = grid::row_number(found.status.last_update.whole, span);
+        let begin = (number(after) + 1).max(newest.saturating_sub(rra.row_count as i64) + 1);
+        let end = number(until).min(newest) + 1;
+        if begin >= end {
+            return Ok(());
+        }
+        let values = self.rows(found, archive.rra, begin..end)?;
+        let column: Vec<f64> = values
+            .iter()
+            .skip(usize::from(found.entry.ds))
+            .step_by(definition.ds.len().max(1))
+            .map(|value| if value.is_nan() { ABSENT } else { *value })
+            .collect();
+        self.budget.hold(column.len() as u64 * 16)?;
+        let time = |number: i64| grid::row_time(number, span).saturating_mul(1000).div_euclid(units);
+        let source = &definition.ds[usize::from(found.entry.ds)];
+        let kind = match (found.entry.is_counter, MetricKind::of(&source.kind)) {
+            (true, _) => RowKind::Counter { row: archive.row },
+            (false, MetricKind::Rate) => RowKind::Rates,
+            (false, MetricKind::Gauge) => RowKind::Points,
+        };
+        if archive.points > 1
+            && wanted.function.is_some_and(|function| OF_SINGLE_READINGS.contains(&function))
+        {
+            let row = promql::number::duration_text(archive.row);
+            note(&mut selected.infos, format!("{} is over rows of {row}", found.labels.name()));
+        }
+        let labels = &found.labels;
+        selected.series.push(SourceSeries {
+            labels: if is_named { labels.with(CF_LABEL, cf.name()) } else { labels.clone() },
+            times: (begin..end).map(time).collect(),
+            values: column,
+            kind,
+            lookback: 2 * archive.row,
+            weight: archive.points as f64,
+        });
+        Ok(())
+    }
+
+    /// Rows by their numbers, of all data sources.
+    fn rows(
+        &mut self,
+        found: &FoundSeries,
+        rra: usize,
+        numbers: std::ops::Range<i64>,
+    ) -> Result<&[f64], Failure> {
+        let is_last =
+            |last: &LastRows| last.rrd == found.entry.rrd && last.rra == rra && last.numbers == numbers;
+        if !self.last.as_ref().is_some_and(is_last) {
+            let definition = &found.status.definition;
+            let count = (numbers.end - numbers.start) as u64 * definition.ds.len() as u64;
+            self.budget.count(count)?;
+            let values = self.service.engine.rows(&found.name, definition, rra, numbers.clone());
+            let values = match values {
+                Ok(values) => values,
+                // It was removed, or has changed its archives, since it was found.
+                Err(store::engine::StoreError::NoSuchRrd(_)) => vec![f64::NAN; count as usize],
+                Err(error) => return Err(Failure::of_store(found.name.as_bytes(), &error)),
+            };
+            self.last = Some(LastRows { rrd: found.entry.rrd, rra, numbers, values });
+        }
+        Ok(self.last.as_ref().map_or(&[], |last| &last.values))
+    }
+}
+
+/// Adds a note, each once, and not too many.
+fn note(notes: &mut Vec<String>, text: String) {
+    if notes.len() < 10 && !notes.contains(&text) {
+        notes.push(text);
+    }
+}
