@@ -95,7 +95,7 @@ enum Field<'a> {
 }
 
 /// Reads a number of up to ten bytes, seven bits each.
-pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, DecodeError> {
+fn varint(rest: &mut &[u8]) -> Result<u64, DecodeError> {
     let mut number = 0u64;
     for index in 0..10 {
         let (&byte, after) = rest.split_first().ok_or(DecodeError::Broken)?;
