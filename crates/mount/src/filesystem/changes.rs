@@ -40,9 +40,14 @@ impl Mounted {
         }
         let file = OpenFile::new_empty(mode & 0o7777, user);
         self.scratch.add(&path, Arc::clone(&file))?;
-        let number = lock(&self.inodes).learn(parent, name);
+        let number = {
+            let mut inodes = lock(&self.inodes);
+            // Programs may have a file open that had this name, and that others have removed from the store.
+            inodes.remove(parent, name);
+            inodes.learn(parent, name)
+        };
         let attributes = self.owner.file(number, &file.stat());
-        Ok((attributes, self.open.open(number, file, true).0))
+        Ok((attributes, self.open.open(number, file, true, || Ok(()))?.0))
     }
 
     /// Makes the file of a socket, which only the extra directory has.

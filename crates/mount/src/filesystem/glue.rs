@@ -232,7 +232,11 @@ impl Filesystem for Mounted {
         reply: ReplyWrite,
     ) {
         let written = match self.open.get(handle.0) {
-            Ok(Handle::Shared { file, .. }) => file.write(&self.scratch, offset, data),
+            Ok(Handle::Shared { number, file, .. }) => {
+                // What is refused, too, may be in the kernel's pages.
+                lock(&self.inodes).gets_pages_of(number, None);
+                file.write(&self.scratch, offset, data)
+            }
             Ok(Handle::Extra(file)) => file.write_all_at(data, offset).map_err(|error| errno(&error)),
             Err(failure) => Err(failure),
         };
@@ -439,6 +443,7 @@ impl Mounted {
         };
         if let Some(file) = file {
             self.load(number, &file)?;
+            lock(&self.inodes).gets_pages_of(number, None);
             return file.resize(&self.scratch, size);
         }
         // By its name.
