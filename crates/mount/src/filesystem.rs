@@ -24,6 +24,9 @@ use crate::options::Options;
 use crate::scratch::{Scratch, is_temporary};
 use crate::store::{Image, Result, Since, Store};
 
+/// Bytes of a new name.
+const NAME_BYTES_MAX: u32 = 255;
+
 /// A mounted store.
 #[derive(Debug)]
 pub struct Mounted {
