@@ -45,6 +45,9 @@ fn wrong_rows(directory: &Path, name: &str) -> Vec<String> {
     wrong
 }
 
+/// Opens the file of a name, and closes it.
+type Opener<'a> = &'a (dyn Fn(&str) + Sync);
+
 /// Calls `open` again and again while `work` is done.
 fn beside(open: impl Fn() + Sync, work: impl FnOnce()) {
     let is_done = AtomicBool::new(false);
@@ -92,7 +95,7 @@ fn updates_are_right_whatever_opens_the_file_beside_them() {
     let read = |name: &str| assert!(!std::fs::read(at.join(name)).unwrap().is_empty());
     // As rrdtool maps the file to read it.
     let map = |name: &str| drop(shell(at, &format!("rrdtool lastupdate {name}; rrdtool info {name}")));
-    let openers: [(&str, &(dyn Fn(&str) + Sync)); 5] = [
+    let openers: [(&str, Opener<'_>); 5] = [
         ("reader.rrd", &|name| drop(open(name, false))),
         ("writer.rrd", &|name| drop(open(name, true))),
         ("both.rrd", &both),
