@@ -16,13 +16,16 @@ use crate::attributes::{Owner, now, time};
 use crate::directory::Listing;
 use crate::extra::{Extra, Found};
 use crate::images::Images;
-use crate::inodes::Inodes;
+use crate::inodes::{Inodes, Pages};
 use crate::latecomers::Latecomers;
 use crate::listers::Listers;
 use crate::open::{Closed, Handle, OpenFile, OpenFiles};
 use crate::options::Options;
 use crate::scratch::{Scratch, is_temporary};
 use crate::store::{Image, Result, Since, Store};
+
+/// Bytes of a new name.
+const NAME_BYTES_MAX: u32 = 255;
 
 /// A mounted store.
 #[derive(Debug)]
@@ -154,18 +157,41 @@ impl Mounted {
         if let Some(file) = self.open.file(number) {
             return Ok(self.owner.file(number, &file.stat()));
         }
-        let stands = self.find(&self.path(number)?)?;
-        Ok(self.attributes_of(number, &stands))
+        // The name has another number by now, or is gone: the kernel looks again.
+        let path = self.path(number).map_err(|_| Errno::STALE)?;
+        Ok(self.attributes_of(number, &self.find(&path)?))
     }
 
     /// Opens the file of a number. Returns the handle, and whether the kernel's pages of it may stay.
+    ///
+    /// # Errors
+    /// ESTALE when it is another number's by now: the kernel looks up the name once more.
     fn open_file(&self, number: u64, writes: bool) -> Result<(u64, bool)> {
-        if let Some(handle) = self.open.share(number, writes) {
+        let opened = self.open_number(number, writes);
+        if !matches!(opened, Err(Errno::STALE)) {
+            return opened;
+        }
+        let mut is_outdated = false;
+        self.open.if_outdated(number, || {
+            lock(&self.inodes).renumber(number);
+            is_outdated = true;
+        });
+        // Else it was changed while it was opened.
+        if is_outdated { opened } else { self.open_number(number, writes) }
+    }
+
+    fn open_number(&self, number: u64, writes: bool) -> Result<(u64, bool)> {
+        if let Some(handle) = self.open.share(number, writes)? {
             return self.with_bytes(handle, writes).map(|()| (handle, true));
         }
-        let path = self.path(number)?;
+        let path = self.path(number).map_err(|_| Errno::STALE)?;
         if let Some(file) = self.scratch.file(&path) {
-            return Ok((self.open.open(number, file, writes).0, true));
+            let stat = file.stat();
+            let (handle, _) = self.open.open(number, file, writes, || {
+                self.prepare_pages(number, None, &stat);
+                Ok(())
+            })?;
+            return Ok((handle, true));
         }
         if let Some(extra) = self.extra_for(&path)
             && matches!(extra.find(&path), Some(Found::File(_)))
@@ -182,20 +208,34 @@ impl Mounted {
             },
             None => self.of_image(&path, self.store.image(&path, kept)?, writes),
         };
-        let is_sure = !file.is_lacking() || self.latecomers.watch(number, &file);
-        let (handle, is_first) = self.open.open(number, file, writes);
-        self.with_bytes(handle, writes || (is_first && !is_sure))?;
-        if !is_first {
-            return Ok((handle, true));
-        }
-        let has_pages = lock(&self.inodes).has_pages_of(number, Some(version));
-        if !self.told(number, &stat)
+        let mut pages = Pages::Same;
+        let prepare = || {
+            pages = self.prepare_pages(number, Some(version), &stat);
+            // Another program may have written it since the daemon was asked.
+            if file.is_lacking() && pages != Pages::Same { Err(Errno::STALE) } else { Ok(()) }
+        };
+        let (handle, is_first) = self.open.open(number, Arc::clone(&file), writes, prepare)?;
+        let is_needed = is_first && file.is_lacking() && !self.latecomers.watch(number, &file);
+        self.with_bytes(handle, writes || is_needed)?;
+        Ok((handle, pages != Pages::Empty))
+    }
+
+    /// Has the kernel drop its pages of a file that is about to be opened and that no program has open, unless they are of this
+    /// version. What it had, it has then as this says.
+    ///
+    /// The answer to `open` is too late for that: a program that opens the file as the second one can have its answer before
+    /// the kernel has done what that to the first one says. It would see old pages, and write new ones among the file's.
+    fn prepare_pages(&self, number: u64, version: Option<u64>, stat: &FileStat) -> Pages {
+        let pages = lock(&self.inodes).gets_pages_of(number, version);
+        let was_told = self.told(number, stat);
+        // It would else look at the size of before, for a second.
+        let from = if pages == Pages::Other { 0 } else { -1 };
+        if (pages == Pages::Other || !was_told)
             && let Some(notifier) = &*lock(&self.notifier)
         {
-            // It would else look at the size of before, for a second.
-            notifier.inval_inode(fuser::INodeNo(number), -1, 0).ok();
+            notifier.inval_inode(fuser::INodeNo(number), from, 0).ok();
         }
-        Ok((handle, has_pages))
+        pages
     }
 
     /// A file whose image was asked for to open it.
@@ -225,7 +265,7 @@ impl Mounted {
         if !file.is_lacking() {
             return Ok(());
         }
-        let path = self.path(number)?;
+        let path = self.path(number).map_err(|_| Errno::STALE)?;
         self.ahead.opened(&path);
         file.load(&self.store, &path, self.images.take(&path))
     }
@@ -239,10 +279,10 @@ impl Mounted {
     }
 
     fn commit(&self, number: u64, file: &Arc<OpenFile>) -> Result {
-        let Ok(path) = self.path(number) else { return Ok(()) };
+        let path = self.path(number).ok();
         let was_new = file.is_new();
-        let done = file.commit(&self.store, &path);
-        if was_new && !file.is_new() {
+        let done = file.commit(&self.store, path.as_deref());
+        if let Some(path) = path.filter(|_| was_new && !file.is_new()) {
             self.scratch.remove_this(&path, file);
             self.names_have_changed();
         }
@@ -254,14 +294,11 @@ impl Mounted {
         self.flush(handle).ok();
         let Some((number, file, closed)) = self.open.close(handle) else { return };
         match closed {
-            Closed::StillOpen | Closed::Unread => {}
+            Closed::StillOpen | Closed::Unread | Closed::Changed => {}
             Closed::Unchanged(image) => {
                 if let Ok(path) = self.path(number) {
                     self.images.put(path, image);
                 }
-            }
-            Closed::Changed => {
-                lock(&self.inodes).has_pages_of(number, None);
             }
             Closed::Scratch => self.keep_or_drop(number, &file),
         }

@@ -29,7 +29,7 @@ struct Node {
     lookups: u32,
     /// Nodes whose parent this is.
     children: u32,
-    /// The version whose bytes the kernel may have in its page cache; 0 = of none.
+    /// The version whose bytes the kernel may have in its page cache, or [`NO_PAGES`], or [`OTHER_PAGES`].
     pages: u64,
     /// How many of these bytes it has asked for; [`WHOLE`] = all.
     asked: u32,
@@ -40,6 +40,22 @@ struct Node {
 /// The names, which threads share.
 pub fn lock(inodes: &Mutex<Inodes>) -> MutexGuard<'_, Inodes> {
     inodes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kernel has not yet opened the file, so that it has no pages of it.
+const NO_PAGES: u64 = 0;
+/// It may have bytes that no version has: a program has written them.
+const OTHER_PAGES: u64 = 1;
+
+/// What the kernel has in its page cache of a file that is about to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Nothing: the file is opened for the first time.
+    Empty,
+    /// Bytes of the file.
+    Same,
+    /// Bytes that may be others.
+    Other,
 }
 
 /// As many bytes as the file has.
@@ -55,11 +71,15 @@ fn hash(parent: u64, name: &[u8]) -> u64 {
     (xxh3_64_with_seed(name, parent) >> 1).max(ROOT + 1)
 }
 
+impl Node {
+    fn new(parent: u64, name: &[u8]) -> Self {
+        Node { parent, name: name.into(), lookups: 1, children: 0, pages: NO_PAGES, asked: 0, told: 0 }
+    }
+}
+
 impl Default for Inodes {
     fn default() -> Self {
-        let root =
-            Node { parent: 0, name: Box::default(), lookups: 1, children: 0, pages: 0, asked: 0, told: 0 };
-        Inodes { nodes: HashMap::from([(ROOT, root)]), elsewhere: HashMap::new() }
+        Inodes { nodes: HashMap::from([(ROOT, Node::new(0, b""))]), elsewhere: HashMap::new() }
     }
 }
 
@@ -116,8 +136,7 @@ impl Inodes {
             return number;
         }
         let number = self.free(parent, name);
-        let node = Node { parent, name: name.into(), lookups: 1, children: 0, pages: 0, asked: 0, told: 0 };
-        self.nodes.insert(number, node);
+        self.nodes.insert(number, Node::new(parent, name));
         self.place(number, parent, name);
         number
     }
@@ -170,6 +189,15 @@ impl Inodes {
         Some(number)
     }
 
+    /// The name of a number is to have another number when the kernel asks for it the next time: what the kernel has under
+    /// this one is no more what the store has.
+    pub fn renumber(&mut self, number: u64) {
+        if let Some(node) = self.nodes.get(&number).filter(|node| node.parent != 0) {
+            let (parent, name) = (node.parent, node.name.clone());
+            self.remove(parent, &name);
+        }
+    }
+
     /// A name has become another one, which is gone if there was one.
     pub fn rename(&mut self, (from_parent, from): (u64, &[u8]), (to_parent, to): (u64, &[u8])) {
         if (from_parent, from) == (to_parent, to) {
@@ -183,15 +211,16 @@ impl Inodes {
         self.displace(from_parent, from);
     }
 
-    /// Whether the kernel's pages of a file are those of `version`, which they are to be from now on; `None` = of none.
-    pub fn has_pages_of(&mut self, number: u64, version: Option<u64>) -> bool {
-        let Some(node) = self.nodes.get_mut(&number) else { return false };
-        let now = version.unwrap_or(0);
+    /// What the kernel has of a file that is opened: from now on it gets the bytes of this version; `None` = of no version.
+    pub fn gets_pages_of(&mut self, number: u64, version: Option<u64>) -> Pages {
+        let Some(node) = self.nodes.get_mut(&number) else { return Pages::Other };
+        let now = version.unwrap_or(OTHER_PAGES);
         let before = std::mem::replace(&mut node.pages, now);
-        if before != now {
-            node.asked = 0;
+        if before == now && now > OTHER_PAGES {
+            return Pages::Same;
         }
-        now != 0 && before == now
+        node.asked = 0;
+        if before == NO_PAGES { Pages::Empty } else { Pages::Other }
     }
 
     /// The kernel has asked for so many of the `all` bytes of a version.
@@ -288,23 +317,42 @@ mod tests {
     }
 
     #[test]
+    fn a_name_can_get_another_number() {
+        let mut inodes = Inodes::default();
+        let x = inodes.learn(ROOT, b"x");
+        inodes.gets_pages_of(x, Some(7));
+        inodes.renumber(x);
+        inodes.renumber(x);
+        assert_eq!(inodes.path(x), None);
+        let again = inodes.learn(ROOT, b"x");
+        assert_ne!(again, x);
+        assert_eq!(inodes.gets_pages_of(again, Some(7)), Pages::Empty);
+        assert!(inodes.forget(x, 1) && inodes.forget(again, 1));
+        assert_eq!((inodes.count(), inodes.elsewhere.len()), (1, 0));
+    }
+
+    #[test]
     fn pages_are_of_one_version() {
         let mut inodes = Inodes::default();
         let x = inodes.learn(ROOT, b"x");
-        assert!(!inodes.has_pages_of(x, Some(7)));
-        assert!(inodes.has_pages_of(x, Some(7)));
-        assert!(!inodes.has_pages_of(x, Some(8)));
-        assert!(!inodes.has_pages_of(x, None));
-        assert!(!inodes.has_pages_of(x, None));
-        assert!(!inodes.has_pages_of(x, Some(9)));
+        for (version, pages) in [
+            (Some(7), Pages::Empty),
+            (Some(7), Pages::Same),
+            (Some(8), Pages::Other),
+            (None, Pages::Other),
+            (None, Pages::Other),
+            (Some(9), Pages::Other),
+        ] {
+            assert_eq!(inodes.gets_pages_of(x, version), pages);
+        }
         inodes.asked(x, 9, 60, 100);
         inodes.asked(x, 8, 40, 100);
         assert_eq!(inodes.whole_pages(x), None);
         inodes.asked(x, 9, 40, 100);
-        assert!(inodes.has_pages_of(x, Some(9)));
+        assert_eq!(inodes.gets_pages_of(x, Some(9)), Pages::Same);
         assert_eq!((inodes.whole_pages(x), inodes.whole_pages_at(b"x")), (Some(9), Some(9)));
         assert_eq!(inodes.whole_pages_at(b"x/y"), None);
-        assert!(!inodes.has_pages_of(x, Some(10)));
+        assert_eq!(inodes.gets_pages_of(x, Some(10)), Pages::Other);
         assert_eq!(inodes.whole_pages(x), None);
         assert!(!inodes.was_told(x, 3));
         assert!(inodes.was_told(x, 3));

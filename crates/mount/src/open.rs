@@ -102,14 +102,23 @@ impl OpenFile {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens it once more; `None` if what it says is not what the store says any more.
-    pub fn open_again(&self) -> Option<()> {
+    /// Opens it once more.
+    ///
+    /// # Errors
+    /// ESTALE when what it says is not what the store says any more.
+    fn open_again(&self) -> Result {
         let mut state = self.lock();
         if state.sealed {
-            return None;
+            return Err(Errno::STALE);
         }
         state.opens += 1;
-        Some(())
+        Ok(())
+    }
+
+    /// Whether who opens it now may have to be refused.
+    fn is_outdated(&self) -> bool {
+        let state = self.lock();
+        state.sealed || state.lacking
     }
 
     /// Whether its bytes are still to be asked for.
@@ -231,18 +240,16 @@ impl OpenFile {
         state.stored.is_none() && !state.sealed
     }
 
-    /// Gives the store what was written.
+    /// Gives the store what was written; `None` = no name leads to it any more.
     ///
     /// # Errors
     /// EINVAL when it is no RRD; ESTALE when the RRD was changed meanwhile: it stays what it is then.
-    pub fn commit(&self, store: &Store, path: &[u8]) -> Result {
+    pub fn commit(&self, store: &Store, path: Option<&[u8]>) -> Result {
         let mut state = self.lock();
         if !state.dirty || state.removed {
             return Ok(());
         }
-        if state.sealed {
-            return Err(Errno::STALE);
-        }
+        let path = path.filter(|_| !state.sealed).ok_or(Errno::STALE)?;
         let Some(stored) = state.stored.clone() else {
             if !state.bytes.is_empty() && !is_temporary(path) {
                 state.import(store, path, false)?;
@@ -355,22 +362,43 @@ impl OpenFiles {
         self.lock().files.get(&number).cloned()
     }
 
-    /// Opens the file of a number that is open already.
-    pub fn share(&self, number: u64, writes: bool) -> Option<u64> {
+    /// Opens the file of a number that is open already; `None` = it is not.
+    ///
+    /// # Errors
+    /// ESTALE when it is not what the store has any more.
+    pub fn share(&self, number: u64, writes: bool) -> Result<Option<u64>> {
         self.lock().share(number, writes)
     }
 
     /// Opens `file` under a number, or the file that another thread has opened under it meanwhile. Returns the handle and
-    /// whether it was `file`.
-    pub fn open(&self, number: u64, file: Arc<OpenFile>, writes: bool) -> (u64, bool) {
-        // Under one lock: with two files of one number, the second to be written would be refused.
+    /// whether it was `file`. Before anyone has `file`, `prepare` is called, while no file is open under that number.
+    ///
+    /// # Errors
+    /// As [`OpenFiles::share`]; that of `prepare`, and then nothing is opened.
+    pub fn open(
+        &self,
+        number: u64,
+        file: Arc<OpenFile>,
+        writes: bool,
+        prepare: impl FnOnce() -> Result,
+    ) -> Result<(u64, bool)> {
+        // Under one lock: a number has one file, because the kernel has the pages of one.
         let mut table = self.lock();
-        if let Some(handle) = table.share(number, writes) {
-            return (handle, false);
+        if let Some(handle) = table.share(number, writes)? {
+            return Ok((handle, false));
         }
-        file.open_again();
+        prepare()?;
+        file.open_again()?;
         table.files.insert(number, Arc::clone(&file));
-        (table.hold(Handle::Shared { number, file, writes }), true)
+        Ok((table.hold(Handle::Shared { number, file, writes }), true))
+    }
+
+    /// Calls `then` if a file is open under a number that those who open it now cannot use.
+    pub fn if_outdated(&self, number: u64, then: impl FnOnce()) {
+        let table = self.lock();
+        if table.files.get(&number).is_some_and(|file| file.is_outdated()) {
+            then();
+        }
     }
 
     /// Opens a file outside of the store.
@@ -391,9 +419,7 @@ impl OpenFiles {
         let mut table = self.lock();
         let Handle::Shared { number, file, .. } = table.handles.remove(&handle)? else { return None };
         let closed = file.close();
-        if !matches!(closed, Closed::StillOpen)
-            && table.files.get(&number).is_some_and(|open| Arc::ptr_eq(open, &file))
-        {
+        if !matches!(closed, Closed::StillOpen) {
             table.files.remove(&number);
         }
         Some((number, file, closed))
@@ -401,10 +427,10 @@ impl OpenFiles {
 }
 
 impl Table {
-    fn share(&mut self, number: u64, writes: bool) -> Option<u64> {
-        let file = Arc::clone(self.files.get(&number)?);
+    fn share(&mut self, number: u64, writes: bool) -> Result<Option<u64>> {
+        let Some(file) = self.files.get(&number).cloned() else { return Ok(None) };
         file.open_again()?;
-        Some(self.hold(Handle::Shared { number, file, writes }))
+        Ok(Some(self.hold(Handle::Shared { number, file, writes })))
     }
 
     fn hold(&mut self, handle: Handle) -> u64 {

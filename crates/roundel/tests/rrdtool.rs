@@ -7,6 +7,8 @@
 mod habits;
 #[path = "rrdtool/mount.rs"]
 mod mount;
+#[path = "rrdtool/mount_openers.rs"]
+mod mount_openers;
 #[path = "rrdtool/mount_use.rs"]
 mod mount_use;
 #[path = "wire/mounting.rs"]

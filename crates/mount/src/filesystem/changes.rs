@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fuser::FileAttr;
 use rustix::io::Errno;
 
-use super::{Mounted, Stands, lock};
+use super::{Mounted, NAME_BYTES_MAX, Stands, lock};
 use crate::directory::{all_below, is_empty};
 use crate::open::OpenFile;
 use crate::scratch::{directory_of, is_temporary};
@@ -23,6 +23,21 @@ impl Mounted {
         }
     }
 
+    /// The path of a name that is to be made.
+    ///
+    /// # Errors
+    /// ENAMETOOLONG; EINVAL for a name that no RRD can have.
+    fn new_path(&self, parent: u64, name: &[u8]) -> Result<Vec<u8>> {
+        let path = self.path_in(parent, name)?;
+        if name.len() > NAME_BYTES_MAX as usize {
+            return Err(Errno::NAMETOOLONG);
+        }
+        if name.contains(&b'\n') && self.extra_for(&path).is_none() {
+            return Err(Errno::INVAL);
+        }
+        Ok(path)
+    }
+
     /// Makes a file and opens it: its attributes and the handle.
     pub(super) fn create(
         &self,
@@ -30,7 +45,7 @@ impl Mounted {
         mode: u32,
         user: (u32, u32),
     ) -> Result<(FileAttr, u64)> {
-        let path = self.path_in(parent, name)?;
+        let path = self.new_path(parent, name)?;
         if let Some(extra) = self.extra_for(&path) {
             let file = extra.open(&path, true, Some(mode & 0o7777))?;
             extra.set_rights(&path, None, Some(user.0), Some(user.1)).ok();
@@ -40,9 +55,14 @@ impl Mounted {
         }
         let file = OpenFile::new_empty(mode & 0o7777, user);
         self.scratch.add(&path, Arc::clone(&file))?;
-        let number = lock(&self.inodes).learn(parent, name);
+        let number = {
+            let mut inodes = lock(&self.inodes);
+            // Programs may have a file open that had this name, and that others have removed from the store.
+            inodes.remove(parent, name);
+            inodes.learn(parent, name)
+        };
         let attributes = self.owner.file(number, &file.stat());
-        Ok((attributes, self.open.open(number, file, true).0))
+        Ok((attributes, self.open.open(number, file, true, || Ok(()))?.0))
     }
 
     /// Makes the file of a socket, which only the extra directory has.
@@ -59,7 +79,7 @@ impl Mounted {
     }
 
     pub(super) fn make_directory(&self, (parent, name): Place<'_>) -> Result<FileAttr> {
-        let path = self.path_in(parent, name)?;
+        let path = self.new_path(parent, name)?;
         if self.look(&path)?.is_some() {
             return Err(Errno::EXIST);
         }
@@ -127,7 +147,7 @@ impl Mounted {
     }
 
     pub(super) fn rename(&self, from: Place<'_>, to: Place<'_>, no_replace: bool) -> Result {
-        let (from_path, to_path) = (self.path_in(from.0, from.1)?, self.path_in(to.0, to.1)?);
+        let (from_path, to_path) = (self.path_in(from.0, from.1)?, self.new_path(to.0, to.1)?);
         let (source, target) = (self.find(&from_path)?, self.look(&to_path)?);
         if target.is_some() && no_replace {
             return Err(Errno::EXIST);

@@ -15,7 +15,7 @@ use fuser::{
 };
 use rustix::io::Errno;
 
-use super::{Mounted, Stands, lock};
+use super::{Mounted, NAME_BYTES_MAX, Stands, lock};
 use crate::directory::Item;
 use crate::extra::errno;
 use crate::inodes::ROOT;
@@ -26,6 +26,11 @@ use crate::store::Result;
 const TTL: Duration = Duration::from_secs(1);
 /// Bytes of a write.
 const WRITE_BYTES: u32 = 1 << 20;
+/// What `statfs(2)` says. How many RRDs a store has room for depends on what they hold: it says as much as no program will
+/// find too little, 1 PiB.
+const BLOCKS: u64 = 1 << 38;
+const BLOCK_BYTES: u32 = 4096;
+const FILES: u64 = 1 << 32;
 /// What every directory begins with.
 const DOTS: [&[u8]; 2] = [b".", b".."];
 /// No number is used for two files.
@@ -232,7 +237,11 @@ impl Filesystem for Mounted {
         reply: ReplyWrite,
     ) {
         let written = match self.open.get(handle.0) {
-            Ok(Handle::Shared { file, .. }) => file.write(&self.scratch, offset, data),
+            Ok(Handle::Shared { number, file, .. }) => {
+                // What is refused, too, may be in the kernel's pages.
+                lock(&self.inodes).gets_pages_of(number, None);
+                file.write(&self.scratch, offset, data)
+            }
             Ok(Handle::Extra(file)) => file.write_all_at(data, offset).map_err(|error| errno(&error)),
             Err(failure) => Err(failure),
         };
@@ -360,8 +369,7 @@ impl Filesystem for Mounted {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // How many RRDs the store has room for depends on what they hold: nothing is known, so nothing is said.
-        reply.statfs(0, 0, 0, 0, 0, 4096, 255, 4096);
+        reply.statfs(BLOCKS, BLOCKS, BLOCKS, FILES, FILES, BLOCK_BYTES, NAME_BYTES_MAX, BLOCK_BYTES);
     }
 }
 
@@ -439,6 +447,7 @@ impl Mounted {
         };
         if let Some(file) = file {
             self.load(number, &file)?;
+            lock(&self.inodes).gets_pages_of(number, None);
             return file.resize(&self.scratch, size);
         }
         // By its name.

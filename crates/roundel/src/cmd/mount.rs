@@ -100,8 +100,18 @@ fn serve(arguments: &Arguments, options: &Options) -> Result {
             "cannot mount the store of the daemon at \"{address}\": {error}; start it, or name one by --from"
         )
     })?;
-    let cannot =
-        |error: std::io::Error| format!("cannot mount on \"{}\": {error}", arguments.directory.display());
+    let cannot = |error: std::io::Error| {
+        let directory = arguments.directory.display();
+        let advice = match error.kind() {
+            std::io::ErrorKind::NotConnected => {
+                format!(
+                    "; the process of an earlier mount there has ended: first `umount {directory}` (or `fusermount3 -u {directory}`)"
+                )
+            }
+            _ => String::new(),
+        };
+        format!("cannot mount on \"{directory}\": {error}{advice}")
+    };
     let signals = StopSignals::new().map_err(cannot)?;
     let source = arguments.from.as_deref().unwrap_or(&address);
     let session = Session::mount(store, source, &arguments.directory, options).map_err(cannot)?;

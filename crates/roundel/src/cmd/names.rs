@@ -128,11 +128,24 @@ fn each<T>(items: Vec<T>, done: &str, work: impl Fn(&T) -> Result) -> Result {
     import::report(&failures)
 }
 
+/// Whether a path is below a directory.
+fn is_inside(path: &str, directory: &str) -> bool {
+    let parts = |path: &str| -> Vec<String> {
+        path.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_string).collect()
+    };
+    let (path, directory) = (parts(path), parts(directory));
+    path.len() > directory.len() && path.starts_with(&directory)
+}
+
 /// Runs `rename` or `copy`.
 fn pairs(arguments: &PairArguments, command: &str, done: &str) -> Result {
     let daemon = arguments.whom.connect()?;
     let to = arguments.to.trim_end_matches('/').as_bytes();
     let pairs = meant(&daemon, &arguments.from, true)?;
+    let is_directory = pairs.iter().any(|(_, rest)| !rest.is_empty());
+    if is_directory && is_inside(&arguments.to, &arguments.from) {
+        return Err(format!("{}: cannot be {done} to {}, which is in it", arguments.from, arguments.to));
+    }
     each(pairs, done, |(from, rest)| {
         let to = if rest.is_empty() { to.to_vec() } else { [to, b"/", rest].concat() };
         let failed = |why: &str| format!("{}: {why}", String::from_utf8_lossy(from));
@@ -203,7 +216,7 @@ pub fn restore(arguments: &RestoreArguments) -> Result {
         return Err("--to gives a name for one RRD".to_string());
     }
     let removed = list(&daemon, None)?;
-    let mut wanted: Vec<(&Removed, Vec<u8>)> = Vec::new();
+    let mut wanted: Vec<Result<(&Removed, Vec<u8>)>> = Vec::new();
     for word in &arguments.names {
         let name = word.trim_end_matches('/').as_bytes();
         let below = [name, b"/"].concat();
@@ -213,16 +226,17 @@ pub fn restore(arguments: &RestoreArguments) -> Result {
         found.reverse();
         found.dedup_by(|one, other| one.1 == other.1);
         if found.is_empty() {
-            return Err(format!("{word}: nothing of that name was removed"));
+            wanted.push(Err(format!("{word}: nothing of that name was removed")));
         }
         if arguments.to.is_some() && found.len() > 1 {
             return Err("--to gives a name for one RRD".to_string());
         }
         let to =
             |removed: &Removed| arguments.to.as_ref().map_or(removed.1.clone(), |to| to.clone().into_bytes());
-        wanted.extend(found.into_iter().map(|removed| (removed, to(removed))));
+        wanted.extend(found.into_iter().map(|removed| Ok((removed, to(removed)))));
     }
-    each(wanted, "restored", |((time, name), to)| {
+    each(wanted, "restored", |one| {
+        let ((time, name), to) = one.as_ref().map_err(String::clone)?;
         let failed = |error| format!("{}: {error}", String::from_utf8_lossy(name));
         ask(&daemon, "trash", &[b"RESTORE", time.as_bytes(), name, to]).map(|_| ()).map_err(failed)
     })

@@ -242,11 +242,18 @@ fn what_is_no_rrd_is_refused_or_lives_elsewhere() {
         ("mkdir a.rrd", "File exists"),
         ("rmdir d", "Directory not empty"),
         ("cat nothing", "No such file or directory"),
+        ("touch $(printf n%0255d 0)", "File name too long"),
+        ("mkdir $(printf n%0255d 0)", "File name too long"),
+        ("mv a.rrd $(printf n%0255d 0)", "File name too long"),
+        ("touch 'a\nb.rrd'", "Invalid argument"),
+        ("mkdir 'a\nb'", "Invalid argument"),
     ] {
         let text = shell(&mount.directory, script);
         assert!(text.contains(want), "{script}: {text}");
     }
     assert!(shell(&mount.directory, "rrdtool lastupdate a.rrd").contains("1000000064"));
+    // Programs that look for free space find it.
+    assert_eq!(shell(&mount.directory, "df --output=avail,iavail . | tail -1 | grep -c ' 0'; true"), "0\n");
     drop(mount);
     let extra = directory.path().join("extra");
     std::fs::create_dir(&extra).unwrap();

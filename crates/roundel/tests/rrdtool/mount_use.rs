@@ -156,6 +156,18 @@ fn a_daemon_that_hangs_is_waited_for_only_so_long() {
 }
 
 #[test]
+fn a_mount_whose_process_was_killed_is_to_be_unmounted_first() {
+    let Some((_directory, daemon, mut mount, _plain)) = mounted(Kind::Stripes, "") else { return };
+    mount.child.kill().unwrap();
+    mount.child.wait().unwrap();
+    let mut again = Command::new(env!("CARGO_BIN_EXE_roundel"));
+    again.arg("mount").arg(&mount.directory).args(["--from", &format!("unix:{}", daemon.socket().display())]);
+    let output = again.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("first `umount"), "{text}");
+}
+
+#[test]
 fn who_has_a_file_open_at_the_end_can_go_on() {
     let Some((_directory, _daemon, mut mount, _plain)) = mounted(Kind::Stripes, "") else { return };
     shell(&mount.directory, MAKE);

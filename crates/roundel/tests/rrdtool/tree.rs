@@ -185,6 +185,10 @@ fn the_administrator_renames_and_restores_over_tcp() {
         assert_eq!((last("h/2.rrd").as_str(), base.join("h/1.rrd").exists()), ("1", false));
         assert!(ask("rename h/2.rrd h/3.rrd --no-clobber").contains("h/3.rrd exists"));
         assert_eq!(ask("copy h g"), "copied 2 RRDs, 0 failed\n");
+        for command in ["rename h h/sub", "copy h h/sub/", "rename h ./h//sub/x"] {
+            assert!(ask(command).contains("which is in it"), "{command}");
+        }
+        assert_eq!((last("h/2.rrd").as_str(), base.join("h/sub").exists()), ("1", false));
         assert!(ask("rename nope.rrd x.rrd").contains("nope.rrd: no such RRD"));
         assert!(ask("remove g").contains("use --recursive"));
         assert_eq!(ask("remove g --recursive"), "removed 2 RRDs, 0 failed\n");
@@ -197,7 +201,10 @@ fn the_administrator_renames_and_restores_over_tcp() {
         let list = ask("trash list");
         let names: Vec<&str> = list.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
         assert_eq!(names, ["g/2.rrd", "g/3.rrd", "h/2.rrd"], "{list}");
-        assert_eq!(ask("restore g"), "restored 2 RRDs, 0 failed\n");
+        let partly = ask("restore nope g/2.rrd");
+        assert!(partly.starts_with("restored 1 RRDs, 1 failed\n"), "{partly}");
+        assert!(partly.contains("nope: nothing of that name was removed"), "{partly}");
+        assert_eq!(ask("restore g"), "restored 1 RRDs, 0 failed\n");
         assert_eq!((last("g/2.rrd").as_str(), last("g/3.rrd").as_str()), ("1", "3"));
         assert!(ask("restore h/2.rrd").contains("File exists"), "{}", ask("restore h/2.rrd"));
         assert_eq!(ask("trash restore h/2.rrd --to old.rrd"), "restored 1 RRDs, 0 failed\n");
