@@ -73,6 +73,7 @@ fn a_follower_copies_follows_and_takes_over() {
     wait_until("the other follows again", || b.say("LAST d/later.rrd") == "0 1000000030");
     assert_eq!(b.status("epoch"), "2");
     assert_eq!(a.dump("d/later.rrd"), b.dump("d/later.rrd"));
+    assert!(a.tool(&["inspect", a.store().to_str().unwrap()]).contains("role primary, epoch 2"));
     for server in &pair.servers {
         server.verify();
     }

@@ -13,6 +13,7 @@ use crate::identity::{self, Identity};
 use crate::log::writer::log_files;
 use crate::log::{self, Record, ReplayError};
 use crate::manifest::{LostIds, Manifest, SegmentName};
+use crate::replication::History;
 use crate::segment::Segment;
 use crate::segments::{CLASS_MIXED, open_segment};
 
@@ -34,6 +35,11 @@ pub(super) fn store(root: &Path, options: Options, report: &mut Report<'_>) -> i
                 report.damage(format_args!("{} is missing", directory.display()));
             }
         }
+        Err(error) => report.damage(error),
+    }
+    match History::load(&disk) {
+        Ok(history) if history == History::default() => {}
+        Ok(history) => describe_history(&history, report),
         Err(error) => report.damage(error),
     }
     for index in shards {
@@ -61,6 +67,15 @@ fn describe_identity(what: &str, identity: &Identity, report: &mut Report<'_>) {
         identity.shard_count,
         identity.seed
     ));
+}
+
+/// Says whether it takes changes, and since when.
+fn describe_history(history: &History, report: &mut Report<'_>) {
+    let fenced = match history.fenced_by {
+        0 => String::new(),
+        epoch => format!(", fenced by epoch {epoch}"),
+    };
+    report.line(format_args!("role {}, epoch {}{fenced}", history.role.word(), history.epoch()));
 }
 
 /// Describes a manifest.

@@ -9,6 +9,9 @@ use crate::replication::{Comparison, Epoch, History, LogEnd, Replica, Role, Tenu
 use crate::shard::files::Files;
 use crate::shard::message::Command;
 
+/// A later epoch than so many promotions ahead is none: numbers must not run out.
+const EPOCHS_AHEAD_MAX: u32 = 1_000_000;
+
 impl Stripes {
     fn files(&self) -> impl Iterator<Item = &Files> {
         self.core.shards.iter().map(|shard| &shard.shared.files)
@@ -113,6 +116,9 @@ impl Replica for Stripes {
 
     fn fence(&self, epoch: u32) -> Result<(), StoreError> {
         let mut kept = lock(&self.history);
+        if epoch > kept.epoch().saturating_add(EPOCHS_AHEAD_MAX) {
+            return Err(StoreError::Replica(format!("no store is {epoch} promotions old")));
+        }
         if epoch <= kept.epoch() {
             return Err(StoreError::Replica(format!(
                 "this server knows epoch {} of the store, which is not earlier than {epoch}",
@@ -143,7 +149,7 @@ impl Replica for Stripes {
             return Err(StoreError::Replica("this server is the primary already".into()));
         }
         self.tenure().set_role(Role::Promoting);
-        let epoch = kept.epoch().max(kept.fenced_by) + 1;
+        let epoch = kept.epoch().max(kept.fenced_by).saturating_add(1);
         let begun = self.settle().and_then(|()| {
             let began = self.moment();
             let mut new = History { role: Role::Primary, fenced_by: 0, ..kept.clone() };

@@ -127,6 +127,7 @@ fn take_over(mut world: World, mut follower: Follower) {
     let parted = replica(&world.store).moment() != replica(&follower.store).moment();
     let is_like_before = !parted;
     let old = world.disk.kill();
+    assert!(replica(&follower.store).fence(u32::MAX).is_err(), "numbers must not run out");
     assert_eq!(replica(&follower.store).promote(), Ok(1));
     let role = |store: &Stripes| replica(store).tenure().role();
     assert_eq!(role(&follower.store), Role::Primary);
