@@ -19,6 +19,7 @@ pub mod connection;
 pub mod connection_limits;
 pub mod daemon;
 pub mod forward;
+mod frames_port;
 mod frames_wire;
 pub mod http;
 pub mod idle_memory;

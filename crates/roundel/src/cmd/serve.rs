@@ -42,14 +42,14 @@ pub struct Arguments {
     /// from others
     #[arg(long, value_name = "WHAT")]
     anonymous: Option<String>,
-    /// Follow another server, as [follow] in the configuration: where its [replication] listens, such as tls:primary:42221 or
+    /// Follow another server, as the section follow of a configuration says: where it listens for followers, such as tls:primary:42221 or
     /// frames+tls://primary
     #[arg(long, value_name = "ADDRESS")]
     follow: Option<String>,
     /// The file of the token by which the server that is followed knows this one
     #[arg(long, value_name = "FILE", requires = "follow")]
     follow_token_file: Option<PathBuf>,
-    /// Address at which others may follow this server, as [replication] in the configuration; may be repeated
+    /// Address at which others may follow this server, as the section replication of a configuration says; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     followers: Vec<String>,
     /// Create no placeholder files

@@ -1,0 +1,150 @@
+//! Ports on which frames are all that is spoken: agents' and followers'. Accepts clients, begins TLS where it is spoken, and bounds how
+//! many there are.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::access::Principal;
+use crate::limits::{ACCEPT_PAUSE, TLS_STREAM_BYTES};
+use crate::peer::Peer;
+use crate::service::{Service, stopped};
+use crate::tls::TlsOptions;
+use crate::tls::port::TlsPort;
+
+/// Bound sockets, before privileges are dropped.
+#[derive(Debug)]
+pub struct FramesPort {
+    listeners: Vec<TcpListener>,
+    /// Clients that do not say who they are.
+    pub anonymous: Arc<Principal>,
+    tls: Option<Arc<TlsPort>>,
+}
+
+/// What serves the clients of such a port.
+pub trait FramesServer: Send + Sync + 'static {
+    /// What its clients are called, in the log.
+    const CLIENTS: &str;
+    /// The state of all connections.
+    fn service(&self) -> &Arc<Service>;
+    /// Sessions that there may be at once.
+    fn places(&self) -> &Semaphore;
+    /// Serves one client.
+    fn session(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+        peer: Peer,
+        stop: watch::Receiver<bool>,
+    ) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+impl FramesPort {
+    /// Binds addresses, each HOST:PORT, for `clients`; `section` is that of the configuration. With `open`, clients need not say who they are.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    pub fn bind(
+        (section, clients): (&str, &str),
+        listen: &[String],
+        open: bool,
+        tls: Option<&TlsOptions>,
+    ) -> Result<Self, String> {
+        let bind = |address: &String| {
+            let cannot = |error| format!("cannot listen on \"{address}\" for {clients}: {error}");
+            let listener = TcpListener::bind(address.as_str()).map_err(cannot)?;
+            listener.set_nonblocking(true).map_err(cannot)?;
+            Ok(listener)
+        };
+        let listeners = listen.iter().map(bind).collect::<Result<_, String>>()?;
+        let anonymous = if open { Principal::everyone() } else { Principal::without_rights() };
+        let tls = tls.map(TlsPort::open).transpose();
+        let tls = tls.map_err(|error| format!("[{section}] tls: {error}"))?;
+        Ok(FramesPort { listeners, anonymous, tls })
+    }
+
+    /// Accepts clients until `stop` becomes true, as tasks of `listening`.
+    ///
+    /// # Errors
+    /// When a socket cannot be used.
+    pub fn listen<S: FramesServer>(
+        self,
+        server: &Arc<S>,
+        stop: &watch::Receiver<bool>,
+    ) -> io::Result<JoinSet<()>> {
+        let mut listening = JoinSet::new();
+        for listener in self.listeners {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            listening.spawn(accept(listener, Arc::clone(server), self.tls.clone(), stop.clone()));
+        }
+        Ok(listening)
+    }
+}
+
+/// Accepts sessions until the daemon stops, and waits for them to end.
+async fn accept<S: FramesServer>(
+    listener: tokio::net::TcpListener,
+    server: Arc<S>,
+    tls: Option<Arc<TlsPort>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut sessions = JoinSet::new();
+    loop {
+        while sessions.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => break,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, from)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let (server, tls, stop) = (Arc::clone(&server), tls.clone(), stop.clone());
+        sessions.spawn(async move { admit(&*server, tls.as_deref(), (stream, from), stop).await });
+    }
+    while sessions.join_next().await.is_some() {}
+}
+
+/// Begins TLS where it is spoken, then serves the client.
+async fn admit<S: FramesServer>(
+    server: &S,
+    tls: Option<&TlsPort>,
+    (stream, from): (TcpStream, SocketAddr),
+    mut stop: watch::Receiver<bool>,
+) {
+    // What is written is complete, so waiting for more gains nothing.
+    stream.set_nodelay(true).ok();
+    let Some(tls) = tls else { return serve(server, stream, from, None, stop).await };
+    let _fixed = server.service().memory.fix(TLS_STREAM_BYTES);
+    let encrypted = tokio::select! {
+        biased;
+        () = stopped(&mut stop) => return,
+        encrypted = tls.encrypt(stream) => encrypted,
+    };
+    match encrypted {
+        Ok((stream, names)) => serve(server, stream, from, names, stop).await,
+        Err(error) => tracing::debug!(%from, %error, "one of the {} could not begin TLS", S::CLIENTS),
+    }
+}
+
+async fn serve<S: FramesServer>(
+    server: &S,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    from: SocketAddr,
+    certificate: Option<Arc<[String]>>,
+    stop: watch::Receiver<bool>,
+) {
+    let Ok(_place) = server.places().try_acquire() else {
+        // The client tries again.
+        tracing::warn!(%from, "there are too many sessions of {}", S::CLIENTS);
+        return;
+    };
+    if let Err(error) = server.session(stream, Peer::Tcp { address: from, certificate }, stop).await {
+        tracing::debug!(%from, %error, "a session of {} has ended", S::CLIENTS);
+    }
+}
