@@ -15,7 +15,7 @@ const NOT_REPLICATED: &str =
 /// One of them: the end of what it is about in the log, and until when it waits.
 type WaitingAnswer = (Position, Instant, Reply<Result<(), StoreError>>);
 
-/// The answers of a shard, in the order of its log.
+/// The answers of a shard.
 pub struct ReplicaWait {
     patience: Duration,
     waiting: Mutex<Waiting>,
@@ -25,6 +25,7 @@ pub struct ReplicaWait {
 struct Waiting {
     /// Some follower has everything before this.
     acknowledged: Position,
+    /// By position.
     answers: VecDeque<WaitingAnswer>,
     /// The shard has stopped: nothing is acknowledged any more.
     has_ended: bool,
@@ -43,7 +44,9 @@ impl ReplicaWait {
             true => Ok(()),
             false if waiting.has_ended => Err(StoreError::NotReplicated(NOT_REPLICATED)),
             false => {
-                waiting.answers.push_back((position, Instant::now() + self.patience, answer));
+                // At the end, but for an answer that has waited for an fsync before.
+                let at = waiting.answers.partition_point(|(other, ..)| *other <= position);
+                waiting.answers.insert(at, (position, Instant::now() + self.patience, answer));
                 return;
             }
         };
@@ -117,5 +120,21 @@ mod tests {
         ask(40);
         ask(20);
         assert_eq!(answered(), [(40, false), (20, true)]);
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_lets_no_other_go_early() {
+        let wait = ReplicaWait::new(Some(Duration::from_secs(60)));
+        let (sender, answers) = mpsc::channel();
+        // That of a sync has waited for an fsync meanwhile.
+        for offset in [20, 10, 30] {
+            let sender = sender.clone();
+            wait.wait(at(offset), Box::new(move |result| sender.send((offset, result.is_ok())).unwrap()));
+        }
+        let answered = || answers.try_iter().collect::<Vec<_>>();
+        for (acknowledged, want) in [(10, 10), (20, 20), (30, 30)] {
+            wait.acknowledged(at(acknowledged));
+            assert_eq!(answered(), [(want, true)]);
+        }
     }
 }
