@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn frames_of_followers() {
         use crate::frames::replication::{
-            FileKind, FollowerHello, FromPrimary, LogPosition, ShardEnd, Wish, push_acknowledged,
+            FileKind, FollowerHello, FromPrimary, LogPosition, SessionKind, ShardEnd, push_acknowledged,
             push_from_primary, push_hello,
         };
         let at = |offset| LogPosition { generation: 1, offset };
@@ -329,7 +329,7 @@ mod tests {
         let mut frames = Vec::new();
         push_hello(
             &mut frames,
-            &FollowerHello { wish: Wish::Copy, epoch: 2, store: [3; 16], name: b"b", ends },
+            &FollowerHello { kind: SessionKind::Copy, epoch: 2, store: [3; 16], name: b"b".to_vec(), ends },
         );
         push_acknowledged(&mut frames, &[at(1), at(2)]);
         for frame in [

@@ -99,7 +99,7 @@ fn what_the_new_primary_does_not_have_is_set_aside() {
     assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
     assert!(a.store().join("tokens.mine").exists());
     let aside = std::fs::read_dir(a.store()).unwrap().map(|entry| entry.unwrap().path());
-    let aside = aside.filter(|path| path.to_string_lossy().contains("/parted-")).collect::<Vec<_>>();
+    let aside = aside.filter(|path| path.to_string_lossy().contains("/diverged-")).collect::<Vec<_>>();
     assert_eq!(aside.len(), 1);
     let exported = a.path("exported");
     a.tool(&["export", "--from", aside[0].to_str().unwrap(), "--all", "--to", exported.to_str().unwrap()]);
@@ -136,17 +136,41 @@ fn a_primary_that_is_cut_off_acknowledges_nothing_and_is_fenced() {
     cable.cut(0);
     cable.cut(1);
     b.run(&["promote"]);
-    assert!(b.say("UPDATE x.rrd 2000000000:4").contains("no follower has taken this"), "it has none either");
+    assert_eq!(
+        b.say("UPDATE x.rrd 2000000000:4"),
+        "0 errors, enqueued 1 value(s).",
+        "it is the only one now"
+    );
+    assert_eq!(b.status("alone"), "yes");
     assert!(a.say("UPDATE x.rrd 2000000010:5").contains("no follower has taken this"));
     cable.mend(0);
     cable.mend(1);
     wait_until("the old primary knows", || a.status("role") == "fenced");
     assert!(a.say("UPDATE x.rrd 2000000020:5").contains("another one was made the primary"));
-    // It is so after a restart, too.
+    // It is so after a restart, too, and the new one still answers alone.
     a.follow_none();
-    a.kill();
-    a.start();
+    for server in [&mut *a, &mut *b] {
+        server.kill();
+        server.start();
+    }
     assert!(a.say("UPDATE x.rrd 2000000020:5").contains("another one was made the primary"));
+    wait_until("the primary as before", || b.status("role") == "primary");
+    assert_eq!(
+        (b.status("alone").as_str(), b.say("UPDATE x.rrd 2000000030:6").as_str()),
+        ("yes", "0 errors, enqueued 1 value(s).")
+    );
+    // Once it has a follower, it waits for that one.
+    a.kill();
+    a.follow(b.followers_port);
+    a.start();
+    wait_until("a follower that has caught up", || {
+        b.status("alone").is_empty() && a.status("connected") == "yes"
+    });
+    assert_eq!(b.say("UPDATE x.rrd 2000000040:7"), "0 errors, enqueued 1 value(s).");
+    assert_eq!(a.say("LAST x.rrd"), "0 2000000040");
+    assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
+    a.kill();
+    assert!(b.say("UPDATE x.rrd 2000000050:8").contains("no follower has taken this"));
 }
 
 /// A follower whose place in the log is gone begins with a copy; tokens, and a store that is another one.

@@ -673,18 +673,31 @@ impl Reader<'_> {
     }
 
     fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {
-        let tls = agents.tls.as_ref().map(tls_options).transpose()?;
-        let is_closed = tls.as_ref().is_some_and(TlsOptions::demands_certificates);
-        let mut open = true;
-        for address in &agents.listen {
-            let is_local = AgentsSettings::is_local(address.get_ref())
-                .ok_or_else(|| self.error("listen", address, "give HOST:PORT, such as 127.0.0.1:42219"))?;
-            open &= is_local || agents.open || is_closed;
-        }
-        let listen: Vec<String> = agents.listen.iter().map(|address| address.get_ref().clone()).collect();
+        let FileAgents { listen, open, tls, .. } = agents;
+        let (listen, open, tls) = self.frames_port(listen, *open, tls.as_ref(), "127.0.0.1:42219")?;
         let handover = agents.handover.as_ref();
         let handover = self.duration("handover", handover, HANDOVER_DEFAULT, values::INTERVAL)?;
         Ok((!listen.is_empty()).then_some(AgentsSettings { listen, handover, open, tls }))
+    }
+
+    /// A port for frames: its addresses, whether clients need not say who they are there, and its TLS.
+    fn frames_port(
+        &self,
+        listen: &[toml::Spanned<String>],
+        open: bool,
+        tls: Option<&TlsOptions>,
+        example: &str,
+    ) -> Result<(Vec<String>, bool, Option<TlsOptions>), ConfigError> {
+        let tls = tls.map(tls_options).transpose()?;
+        let is_closed = tls.as_ref().is_some_and(TlsOptions::demands_certificates);
+        let mut is_open = true;
+        for address in listen {
+            let is_local = AgentsSettings::is_local(address.get_ref())
+                .ok_or_else(|| self.error("listen", address, format!("give HOST:PORT, such as {example}")))?;
+            is_open &= is_local || open || is_closed;
+        }
+        let listen = listen.iter().map(|address| address.get_ref().clone()).collect();
+        Ok((listen, is_open, tls))
     }
 
     fn mrtg(&self, mrtg: &FileMrtg) -> Result<MrtgSettings, ConfigError> {

@@ -29,20 +29,6 @@ pub struct FramesWire<S> {
     pub output: Vec<u8>,
 }
 
-/// A frame on its own.
-pub struct OwnedFrame(Vec<u8>);
-
-impl OwnedFrame {
-    /// The frame.
-    pub fn as_frame(&self) -> Frame<'_> {
-        match frames::scan(&self.0, self.0.len()) {
-            Ok(Some((frame, _))) => frame,
-            // It was found by the same function.
-            _ => Frame { kind: 0, number: 0, body: &[] },
-        }
-    }
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin> FramesWire<S> {
     /// A client that has connected, and may take so long to read what it is sent.
     pub fn new(stream: S, peer: Peer, patience: Duration) -> Self {
@@ -98,14 +84,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FramesWire<S> {
         Ok(Some((*version, who)))
     }
 
-    /// Reads the first frame, whose body has at most so many bytes; `None` when the client sends none.
+    /// Reads the first frame, whose body has at most so many bytes, and has it taken; `None` when the client sends none.
     ///
     /// # Errors
     /// Errors of the socket.
-    pub async fn first_frame(&mut self, body_bytes_max: usize) -> io::Result<Option<OwnedFrame>> {
+    pub async fn first_frame<T>(
+        &mut self,
+        body_bytes_max: usize,
+        take: impl FnOnce(Frame<'_>) -> T,
+    ) -> io::Result<Option<T>> {
         loop {
             match frames::scan(&self.input, body_bytes_max) {
-                Ok(Some((_, used))) => return Ok(Some(OwnedFrame(self.input.drain(..used).collect()))),
+                Ok(Some((frame, used))) => {
+                    let taken = take(frame);
+                    self.input.drain(..used);
+                    return Ok(Some(taken));
+                }
                 Ok(None) if self.input.len() <= HEADER_BYTES + body_bytes_max => {}
                 Ok(None) | Err(_) => return Ok(None),
             }

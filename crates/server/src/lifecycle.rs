@@ -5,6 +5,7 @@
 //! a fork.
 
 mod copies;
+mod duties;
 mod polling;
 mod replicating;
 
@@ -18,18 +19,12 @@ use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use store::awaited::Awaited;
-use store::replication::Role;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::copies::Copies;
-use self::polling::{FOLLOW_WAIT, Polling};
+use self::duties::Duties;
 use crate::access::Access;
-use crate::agents::work::{Dispatcher, WorkSettings};
-use crate::agents::{AgentSockets, AgentsSettings};
-use crate::collectors::collectd::CollectdReceiver;
-use crate::collectors::ganglia::GangliaSockets;
-use crate::daemon::{self, CollectorSockets, Daemon, Sockets};
-use crate::forward::Forwarding;
+use crate::daemon::{self, Daemon, Sockets};
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
 use crate::names::Names;
@@ -79,7 +74,7 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     let foreign = settings.journal_to_take_over().map_or(Ok(None), takeover::check_unused).map_err(fail)?;
     let started = settings.clone();
     let sockets = bind(&settings)?;
-    let collecting = Collecting::bind(&settings)?;
+    let duties = Duties::bind(&settings)?;
     let pid_file = settings.pid_file.as_deref().map(PidFile::create).transpose()?;
     if !settings.foreground {
         // The working directory stays: relative paths in the settings are absolute by now, and the operator's
@@ -103,7 +98,7 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     let permissions = sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let reloading = Reloading { program: Program::Daemon, started, permissions, log };
     // In the background, only the log reaches the operator.
-    serve(settings, sockets, collecting, &reloading).inspect_err(|error| tracing::error!("{error}"))
+    serve(settings, sockets, duties, &reloading).inspect_err(|error| tracing::error!("{error}"))
 }
 
 /// Before threads are started and anything is read that others have written.
@@ -125,14 +120,14 @@ fn confine_if_possible(settings: &Settings) {
 fn serve(
     mut settings: Settings,
     mut sockets: Sockets,
-    mut collecting: Collecting,
+    mut duties: Duties,
     reloading: &Reloading,
 ) -> Result<(), LifecycleError> {
     let access = Access::new(&settings.access).map_err(|error| fail(format!("[access]: {error}")))?;
     idle_memory::use_small_pages();
     let mut copies = Copies::find(&settings).map_err(fail)?;
     let service = open_service(&mut settings, access, copies.awaited())?;
-    let mut forwarding = start_forwarding(&service, &mut settings)?;
+    duties.forward(&service, &mut settings)?;
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
     copies.start(&service, &mut settings).map_err(fail)?;
@@ -146,11 +141,7 @@ fn serve(
     let mut signals = signals.map_err(|error| fail(format!("cannot wait for signals: {error}")))?;
     let mut daemon = Daemon::start(runtime, service, sockets).map_err(cannot_start)?;
     replicating::start(&mut daemon, &settings, followers, &replication);
-    // A follower collects nothing: its primary does.
-    let mut polling = match replication.role() {
-        Role::Primary => Some(collecting.start(&mut daemon, &mut settings)?),
-        _ => None,
-    };
+    duties.collect(&mut daemon, &mut settings)?;
     announce(&settings, scheme);
     let request = loop {
         let request = daemon.block_on(async {
@@ -161,24 +152,19 @@ fn serve(
         });
         match request {
             None => {
-                forwarding = start_forwarding(daemon.service(), &mut settings)?;
-                polling = Some(collecting.start(&mut daemon, &mut settings)?);
                 replicating::promoted(&mut daemon, &settings, &replication);
+                duties.begin(&mut daemon, &mut settings);
             }
             Some(Request::Stop(request)) => break request,
-            Some(Request::Reload) => daemon.block_on(reloading.reload(async |devices| match &polling {
-                Some(polling) => polling.replace(devices).await,
-                None => {
-                    settings.snmp = Some(devices);
-                    Ok(())
-                }
-            })),
+            Some(Request::Reload) => {
+                daemon.block_on(reloading.reload(async |devices| duties.poll(devices, &mut settings).await));
+            }
         }
     };
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
     drop(scrubber);
-    let unsent = forwarding.map(Forwarding::stop);
+    let unsent = duties.stop_forwarding();
     copies.stop_completing();
     if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
@@ -213,76 +199,6 @@ fn open_service(
         let _ = service.snapshots.set(directory);
     }
     Ok(service)
-}
-
-/// Forwards what the store accepts; a follower does not, because its primary does.
-fn start_forwarding(
-    service: &Arc<Service>,
-    settings: &mut Settings,
-) -> Result<Option<Forwarding>, LifecycleError> {
-    let engine = &service.engine;
-    if engine.replica().is_some_and(|replica| replica.tenure().role() != Role::Primary) {
-        engine.release_log();
-        return Ok(None);
-    }
-    let (forward, positions) =
-        (std::mem::take(&mut settings.forward), settings.own_directory().join("forward"));
-    let forwarding = Forwarding::start(engine, forward, &positions).map_err(fail)?;
-    if !forwarding.statuses.is_empty() {
-        let _ = service.metrics.forwarding.set(forwarding.statuses.clone());
-    }
-    Ok(Some(forwarding))
-}
-
-/// What collects, once this server takes changes.
-struct Collecting {
-    sockets: CollectorSockets,
-    agents: Option<AgentSockets>,
-}
-
-impl Collecting {
-    /// Binds its sockets.
-    fn bind(settings: &Settings) -> Result<Self, LifecycleError> {
-        let mut sockets = CollectorSockets::default();
-        if let Some(collectd) = &settings.collectd {
-            sockets.collectd = Some(CollectdReceiver::bind(collectd).map_err(fail)?);
-        }
-        if let Some(ganglia) = &settings.ganglia {
-            sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
-        }
-        let agents = settings.agents.as_ref().map(AgentSockets::bind).transpose().map_err(fail)?;
-        Ok(Collecting { sockets, agents })
-    }
-
-    /// Starts it; returns who polls.
-    fn start(&mut self, daemon: &mut Daemon, settings: &mut Settings) -> Result<Polling, LifecycleError> {
-        daemon.collect(std::mem::take(&mut self.sockets), settings.collect_host.take());
-        for mrtg in std::mem::take(&mut settings.mrtg) {
-            daemon.poll_mrtg(mrtg, settings.base.clone());
-        }
-        poll_snmp(daemon, settings, self.agents.take())
-    }
-}
-
-/// Polls the SNMP devices, and lets agents poll theirs.
-fn poll_snmp(
-    daemon: &mut Daemon,
-    settings: &mut Settings,
-    sockets: Option<AgentSockets>,
-) -> Result<Polling, LifecycleError> {
-    let mut devices = settings.snmp.take().unwrap_or_default();
-    let mut agents = None;
-    if let (Some(sockets), Some(AgentsSettings { handover, .. })) = (sockets, &settings.agents) {
-        let work = Dispatcher::open(WorkSettings {
-            devices: devices.take_handed_out(),
-            handover: *handover,
-            file: settings.own_directory().join("assignments"),
-        });
-        let work = work.map_err(fail)?;
-        daemon.receive_agents(sockets, Arc::clone(&work));
-        agents = Some(work);
-    }
-    Ok(Polling { here: daemon.poll_snmp(devices), agents, follow_wait: FOLLOW_WAIT })
 }
 
 fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {

@@ -13,7 +13,7 @@ use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
 use crate::collectors::statistics::CollectorStatistics;
-use crate::forward::status::{ForwardCollector, ForwardStatus};
+use crate::forward::status::{ForwardCollector, ForwardStatuses};
 use crate::replication::state::{ReplicationCollector, ReplicationState};
 
 /// Why a request line was not executed.
@@ -123,7 +123,7 @@ pub struct Metrics {
     /// What replication does.
     pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
     /// What is forwarded: `roundel_forward_sent_total` and others.
-    pub forwarding: std::sync::OnceLock<Vec<Arc<ForwardStatus>>>,
+    pub forwarding: ForwardStatuses,
     /// The restore, if it was not complete at the start: `roundel_restore_left_bytes` and others.
     #[cfg(feature = "backup")]
     pub restoring: std::sync::OnceLock<Arc<store::awaited::Awaited>>,
@@ -190,9 +190,7 @@ impl Metrics {
         if let Some(state) = self.replication.get() {
             registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
         }
-        if let Some(statuses) = self.forwarding.get() {
-            registry.register_collector(Box::new(ForwardCollector(statuses.clone())));
-        }
+        registry.register_collector(Box::new(ForwardCollector(Arc::clone(&self.forwarding))));
         #[cfg(feature = "backup")]
         if let Some(restoring) = self.restoring.get() {
             registry.register_collector(Box::new(crate::restoring::RestoreCollector(Arc::clone(restoring))));

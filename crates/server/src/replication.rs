@@ -1,6 +1,7 @@
 //! A second server: a primary sends its log, a follower takes it and can take the primary's place (`docs/replication.md`,
 //! `docs/protocol/replication.md`).
 
+mod chunks;
 mod copying;
 mod fence;
 pub mod follower;

@@ -2,17 +2,17 @@
 //!
 //! A *follower* has the log of its *primary*, record by record at the same positions, and therefore the same RRDs. Each promotion of a
 //! follower begins an *epoch*; every record says in which one it was written. Two servers may both have been primaries, for a time, of
-//! what was one store: the [`history`] tells where their logs part.
+//! what was one store: the [`history`] tells where their logs diverge.
 
 pub mod history;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use crate::engine::{Reply, StoreError};
 use crate::identity::Identity;
 pub use crate::position::Position;
-pub use crate::shard::worker::{applicable, tells_stream_positions};
+pub use crate::shard::worker::{Survey, survey};
 pub use history::{Epoch, History, Role};
 
 /// Where a shard's log ends.
@@ -47,10 +47,10 @@ pub enum Comparison {
     /// It is the beginning of this one, or all of it.
     Beginning,
     /// It has records that this one does not have.
-    Parted {
+    Diverged {
         /// The shard.
         shard: usize,
-        /// Where the two part at the latest.
+        /// Where the two diverge at the latest.
         at: Position,
     },
     /// The beginning of this one is no longer there, so that this cannot be found out, nor could the other be continued.
@@ -61,8 +61,10 @@ pub enum Comparison {
 pub trait Replica: Send + Sync {
     /// Which store it is; the same for all that have its RRDs.
     fn identity(&self) -> Identity;
-    /// Which changes it takes.
-    fn tenure(&self) -> &Tenure;
+    /// What it is now.
+    fn role(&self) -> Role;
+    /// Whether answers that are to wait for a follower do not, because it was promoted and none has caught up since.
+    fn answers_alone(&self) -> bool;
     /// What it was.
     fn history(&self) -> History;
     /// Where the logs end, by shard.
@@ -78,7 +80,7 @@ pub trait Replica: Send + Sync {
     /// When it cannot be read.
     fn compare(&self, epoch: u32, ends: &[LogEnd]) -> Result<Comparison, StoreError>;
     /// Applies records of the primary's log to a shard, from `from` on, where its own log ends; answers when its log has them, under
-    /// `sync = "always"` durably. What [`applicable`] does not count must not be among them.
+    /// `sync = "always"` durably. All of them must count by [`survey`].
     fn replicate(
         &self,
         shard: usize,
@@ -88,10 +90,15 @@ pub trait Replica: Send + Sync {
     );
     /// A follower has all of a shard's log before this position.
     fn acknowledged(&self, shard: usize, position: Position);
+    /// A follower has caught up: from now on answers wait for one, if they are to.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    fn has_follower(&self) -> Result<(), StoreError>;
     /// Follows a primary with this history from now on. Durable when it returns.
     ///
     /// # Errors
-    /// When this store is a primary that has records which the other does not have, or cannot write.
+    /// When this server is not to follow another one, or cannot write.
     fn follow(&self, history: &History) -> Result<(), StoreError>;
     /// Takes no changes any more, because a primary of this later epoch does. Durable when it returns.
     ///
@@ -111,40 +118,52 @@ pub trait Replica: Send + Sync {
     fn promote(&self) -> Result<u32, StoreError>;
 }
 
-/// Which changes a store takes, shared by its shards; clones are the same.
+/// What a store is now, and the epoch of its records, for all of its shards; clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Tenure(Arc<Shared>);
+pub struct SharedRole(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     /// [`Role`] as a number.
     role: AtomicU8,
     epoch: AtomicU32,
+    is_alone: AtomicBool,
 }
 
-impl Tenure {
+impl SharedRole {
     /// What a store does according to its history.
     pub fn of(history: &History) -> Self {
-        let tenure = Tenure::default();
-        tenure.begin_epoch(history.epoch());
-        tenure.set_role(history.role);
-        tenure
+        let role = SharedRole::default();
+        role.begin_epoch(history.epoch());
+        role.set_alone(history.is_alone);
+        role.set(history.role);
+        role
     }
 
     /// What the store is now.
     #[inline]
-    pub fn role(&self) -> Role {
+    pub fn get(&self) -> Role {
         Role::of_number(self.0.role.load(Ordering::Acquire))
     }
 
     /// Changes it.
-    pub fn set_role(&self, role: Role) {
+    pub fn set(&self, role: Role) {
         self.0.role.store(role as u8, Ordering::Release);
     }
 
     /// The epoch of the records that are written.
     pub fn epoch(&self) -> u32 {
         self.0.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was promoted, and no follower has caught up since.
+    pub fn is_alone(&self) -> bool {
+        self.0.is_alone.load(Ordering::Relaxed)
+    }
+
+    /// Changes that.
+    pub fn set_alone(&self, is_alone: bool) {
+        self.0.is_alone.store(is_alone, Ordering::Relaxed);
     }
 
     /// Begins another one.

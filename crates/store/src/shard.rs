@@ -56,7 +56,7 @@ use crate::lock::lock;
 use crate::memory::Memory;
 use crate::name::RrdName;
 use crate::placeholder::{PlaceholderError, Placeholders, RrdNumber};
-use crate::replication::{Role, Tenure};
+use crate::replication::{Role, SharedRole};
 use crate::shard::compactor::CompactorHandle;
 use crate::shard::files::Files;
 use crate::shard::lost::LostRrds;
@@ -88,7 +88,7 @@ pub struct ShardOptions {
     /// What the RRDs of all shards take in memory.
     pub memory: Memory,
     /// Whether the store takes changes, and from whom.
-    pub tenure: Tenure,
+    pub role: SharedRole,
     /// Keep all of the log that is there at the start until [`crate::engine::Engine::release_log`]: tails go on in it.
     pub hold_log: bool,
 }
@@ -106,7 +106,7 @@ impl Default for ShardOptions {
             log_bytes_max: 128 << 20,
             merge_count: 8,
             memory: Memory::default(),
-            tenure: Tenure::default(),
+            role: SharedRole::default(),
             hold_log: false,
         }
     }
@@ -189,7 +189,8 @@ impl Shared {
 
     /// Whether answers wait until a follower has what they are about.
     pub fn waits_for_replica(&self) -> bool {
-        self.options.replica_patience.is_some() && self.options.tenure.role() == Role::Primary
+        let role = &self.options.role;
+        self.options.replica_patience.is_some() && !role.is_alone() && role.get() == Role::Primary
     }
 
     /// True while commands are refused.

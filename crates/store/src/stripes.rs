@@ -45,7 +45,7 @@ use crate::memory::{self, Memory};
 use crate::name::RrdName;
 use crate::open_rows::ARENA_BYTES_MAX;
 use crate::placeholder::{Placeholders, StoreIdentity};
-use crate::replication::{History, Replica, Role, Tenure};
+use crate::replication::{History, Replica, Role, SharedRole};
 pub use crate::shard::ShardOptions;
 use crate::shard::files::Files;
 use crate::shard::message::Command;
@@ -245,7 +245,7 @@ impl Stripes {
         });
         let (naming, history) = (OnceLock::new(), Mutex::new(history));
         let store = Stripes { core, naming, disk, options: options.clone(), placeholders, history };
-        if store.options.shard.tenure.role() == Role::Primary {
+        if store.options.shard.role.get() == Role::Primary {
             store.begin_naming()?;
         }
         Ok(store)
@@ -275,11 +275,11 @@ impl Stripes {
 impl Options {
     /// The options of a store with this history.
     fn of_role(&self, history: &History) -> Options {
-        let tenure = Tenure::of(history);
+        let role = SharedRole::of(history);
         if self.follow {
-            tenure.set_role(Role::Follower);
+            role.set(Role::Follower);
         }
-        let shard = ShardOptions { tenure, ..self.shard.clone() };
+        let shard = ShardOptions { role, ..self.shard.clone() };
         Options { shard, ..self.clone() }
     }
 }

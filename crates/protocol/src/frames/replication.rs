@@ -59,7 +59,7 @@ pub struct ShardEnd {
 /// What a follower wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Wish {
+pub enum SessionKind {
     /// The log from the ends of its own on.
     Follow = 0,
     /// A copy of the store, and the log from there on.
@@ -70,24 +70,24 @@ pub enum Wish {
 
 /// A follower's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FollowerHello<'a> {
+pub struct FollowerHello {
     /// What it wants.
-    pub wish: Wish,
+    pub kind: SessionKind,
     /// The last epoch that it knows.
     pub epoch: u32,
     /// Which store it has; zeros if none yet.
     pub store: [u8; 16],
     /// What it is called, for the primary's log.
-    pub name: &'a [u8],
+    pub name: Vec<u8>,
     /// Where its logs end, by shard; none if it wants a copy.
     pub ends: Vec<ShardEnd>,
 }
 
 /// A frame from a follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FromFollower<'a> {
+pub enum FromFollower {
     /// Who it is.
-    Hello(FollowerHello<'a>),
+    Hello(FollowerHello),
     /// Its log has everything before these positions, by shard.
     Acknowledged(Vec<LogPosition>),
 }
@@ -101,7 +101,7 @@ pub enum Ending {
     /// The log no longer has what the follower needs: it has to begin with a copy.
     Gone = 1,
     /// The follower has records that the primary does not have.
-    Parted = 2,
+    Diverged = 2,
     /// It takes no changes itself.
     NotPrimary = 3,
     /// The follower's store is another one.
@@ -189,13 +189,13 @@ fn take_byte(reader: &mut Reader<'_>, what: &'static str) -> Result<u8, FrameErr
 }
 
 /// Appends a follower's first frame.
-pub fn push_hello(out: &mut Vec<u8>, hello: &FollowerHello<'_>) {
+pub fn push_hello(out: &mut Vec<u8>, hello: &FollowerHello) {
     push(out, HELLO, 0, |out| {
-        out.push(hello.wish as u8);
+        out.push(hello.kind as u8);
         out.extend_from_slice(&hello.epoch.to_le_bytes());
         out.extend_from_slice(&hello.store);
         out.extend_from_slice(&(hello.name.len() as u16).to_le_bytes());
-        out.extend_from_slice(hello.name);
+        out.extend_from_slice(&hello.name);
         out.extend_from_slice(&(hello.ends.len() as u16).to_le_bytes());
         for end in &hello.ends {
             put_position(out, end.position);
@@ -216,12 +216,12 @@ pub fn push_acknowledged(out: &mut Vec<u8>, positions: &[LogPosition]) {
     });
 }
 
-impl<'a> FromFollower<'a> {
+impl FromFollower {
     /// Decodes the body of a frame.
     ///
     /// # Errors
     /// [`FrameError`].
-    pub fn decode(frame: Frame<'a>) -> Result<Self, FrameError> {
+    pub fn decode(frame: Frame<'_>) -> Result<Self, FrameError> {
         let mut reader = Reader(frame.body);
         match frame.kind {
             HELLO => {
@@ -241,12 +241,12 @@ impl<'a> FromFollower<'a> {
     }
 }
 
-fn take_hello<'a>(reader: &mut Reader<'a>) -> Result<FollowerHello<'a>, FrameError> {
-    let wish = match take_byte(reader, "a wish")? {
-        0 => Wish::Follow,
-        1 => Wish::Copy,
-        2 => Wish::Fence,
-        _ => return Err(FrameError::Value("a wish")),
+fn take_hello(reader: &mut Reader<'_>) -> Result<FollowerHello, FrameError> {
+    let kind = match take_byte(reader, "a kind")? {
+        0 => SessionKind::Follow,
+        1 => SessionKind::Copy,
+        2 => SessionKind::Fence,
+        _ => return Err(FrameError::Value("a kind")),
     };
     let (epoch, store) = (reader.u32("an epoch")?, reader.array("a store")?);
     let length = usize::from(reader.u16("the length of a name")?);
@@ -264,7 +264,7 @@ fn take_hello<'a>(reader: &mut Reader<'a>) -> Result<FollowerHello<'a>, FrameErr
         };
         ends.push(ShardEnd { position, last });
     }
-    Ok(FollowerHello { wish, epoch, store, name, ends })
+    Ok(FollowerHello { kind, epoch, store, name: name.to_vec(), ends })
 }
 
 /// Appends a frame of a primary.
@@ -323,7 +323,7 @@ impl<'a> FromPrimary<'a> {
             ENDED => {
                 let ending = match take_byte(&mut reader, "an ending")? {
                     1 => Ending::Gone,
-                    2 => Ending::Parted,
+                    2 => Ending::Diverged,
                     3 => Ending::NotPrimary,
                     4 => Ending::OtherStore,
                     5 => Ending::Permission,
@@ -371,7 +371,8 @@ mod tests {
     fn followers_frames_are_what_they_say_and_each_cut_is_noticed() {
         let last = Some((at(5), 0xfeed));
         let ends = vec![ShardEnd { position: at(9), last }, ShardEnd { position: at(0), last: None }];
-        let hello = FollowerHello { wish: Wish::Follow, epoch: 7, store: [8; 16], name: b"b", ends };
+        let hello =
+            FollowerHello { kind: SessionKind::Follow, epoch: 7, store: [8; 16], name: b"b".to_vec(), ends };
         let mut out = Vec::new();
         push_hello(&mut out, &hello);
         let acknowledged = out.len();
@@ -401,7 +402,7 @@ mod tests {
             FromPrimary::Copied,
             FromPrimary::Records { shard: 1, from: at(4), bytes: b"records" },
             FromPrimary::Moment(-5),
-            FromPrimary::Ended(Ending::Parted, b"why"),
+            FromPrimary::Ended(Ending::Diverged, b"why"),
         ];
         for want in frames {
             let mut out = Vec::new();

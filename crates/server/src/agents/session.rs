@@ -113,11 +113,13 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     let Some((version, who)) = wire.agree(&server.service, &server.anonymous, &known, advice).await? else {
         return Ok(None);
     };
-    let Some(frame) = wire.first_frame(HELLO_BYTES_MAX).await? else { return Ok(None) };
-    let Ok(FromAgent::Hello(Hello { epoch, sent, name })) = FromAgent::decode(frame.as_frame()) else {
-        return Ok(None);
-    };
-    Ok(Some((Greeting { version, name: name.into(), epoch, sent }, who)))
+    let greeting = wire.first_frame(HELLO_BYTES_MAX, |frame| match FromAgent::decode(frame) {
+        Ok(FromAgent::Hello(Hello { epoch, sent, name })) => {
+            Some(Greeting { version, name: name.into(), epoch, sent })
+        }
+        _ => None,
+    });
+    Ok(greeting.await?.flatten().map(|greeting| (greeting, who)))
 }
 
 /// A position that is being recorded.

@@ -6,8 +6,7 @@ use protocol::frames::replication::NAME_BYTES_MAX;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{ConfigError, Reader, tls_options, values};
-use crate::agents::AgentsSettings;
+use super::{ConfigError, Reader, values};
 use crate::replication::{FollowSettings, LOG_BYTES_DEFAULT, REPLICA_PATIENCE_DEFAULT, ReplicationSettings};
 use crate::tls::TlsOptions;
 
@@ -36,14 +35,8 @@ pub(super) struct FileFollow {
 impl Reader<'_> {
     /// How others follow this server.
     pub(super) fn replication(&self, given: &FileReplication) -> Result<ReplicationSettings, ConfigError> {
-        let tls = given.tls.as_ref().map(tls_options).transpose()?;
-        let is_closed = tls.as_ref().is_some_and(TlsOptions::demands_certificates);
-        let mut open = true;
-        for address in &given.listen {
-            let is_local = AgentsSettings::is_local(address.get_ref())
-                .ok_or_else(|| self.error("listen", address, "give HOST:PORT, such as 127.0.0.1:42221"))?;
-            open &= is_local || given.open || is_closed;
-        }
+        let FileReplication { listen, open, tls, .. } = given;
+        let (listen, open, tls) = self.frames_port(listen, *open, tls.as_ref(), "127.0.0.1:42221")?;
         let patience = given.ack_timeout.as_ref();
         let patience =
             self.duration("ack_timeout", patience, REPLICA_PATIENCE_DEFAULT, values::ACK_TIMEOUT)?;
@@ -58,7 +51,7 @@ impl Reader<'_> {
                 ));
             }
         };
-        if let (Some(ack), true) = (&given.ack, replica_patience.is_some() && given.listen.is_empty()) {
+        if let (Some(ack), true) = (&given.ack, replica_patience.is_some() && listen.is_empty()) {
             return Err(self.error(
                 "ack",
                 ack,
@@ -66,7 +59,7 @@ impl Reader<'_> {
             ));
         }
         Ok(ReplicationSettings {
-            listen: given.listen.iter().map(|address| address.get_ref().clone()).collect(),
+            listen,
             open,
             tls,
             replica_patience,

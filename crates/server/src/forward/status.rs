@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus_client::collector::Collector;
@@ -99,9 +99,12 @@ fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64
 }
 
+/// Those of all targets, once forwarding has begun: that of a follower begins when it is promoted.
+pub type ForwardStatuses = Arc<OnceLock<Vec<Arc<ForwardStatus>>>>;
+
 /// `roundel_forward_*`
 #[derive(Debug)]
-pub struct ForwardCollector(pub Vec<Arc<ForwardStatus>>);
+pub struct ForwardCollector(pub ForwardStatuses);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TargetLabel {
@@ -151,9 +154,10 @@ const NUMBERS: [ForwardNumber; 7] = [
 
 impl Collector for ForwardCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let Some(statuses) = self.0.get() else { return Ok(()) };
         for (name, help, kind, number) in NUMBERS {
             let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
-            for status in &self.0 {
+            for status in statuses {
                 let labels = TargetLabel { to: status.name.clone() };
                 let one = metric.encode_family(&labels)?;
                 match kind {
@@ -164,7 +168,7 @@ impl Collector for ForwardCollector {
         }
         let help = "Readings that the target has not taken, by reason";
         let mut metric = encoder.encode_descriptor("forward_refused", help, None, MetricType::Counter)?;
-        for status in &self.0 {
+        for status in statuses {
             for reason in RefusalReason::ALL {
                 let count = status.refused[reason as usize].load(Ordering::Relaxed);
                 let labels = RefusedLabels { to: status.name.clone(), reason: reason.label() };

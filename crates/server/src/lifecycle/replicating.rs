@@ -29,7 +29,7 @@ pub(super) fn open(settings: &Settings, awaited: Option<&Arc<Awaited>>) -> Resul
         FollowerFit::Outdated => {
             tracing::warn!("the primary no longer has the log that this store lacks: it is copied again")
         }
-        FollowerFit::Parted(text) => {
+        FollowerFit::Diverged(text) => {
             tracing::error!("{text}: the store is set aside, and that of the primary is copied")
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use protocol::frames::replication::{Ending, FollowerHello, FromPrimary, Wish};
+use protocol::frames::replication::{Ending, FollowerHello, FromPrimary, SessionKind};
 use store::replication::Replica;
 use tokio::sync::watch;
 
@@ -18,8 +18,13 @@ const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Tells it, until it knows or `stop` becomes true.
 pub(super) async fn tell(settings: &FollowSettings, replica: &dyn Replica, mut stop: watch::Receiver<bool>) {
     let (epoch, store) = (replica.history().epoch(), replica.identity().id);
-    let hello =
-        FollowerHello { wish: Wish::Fence, epoch, store, name: settings.name.as_bytes(), ends: Vec::new() };
+    let hello = FollowerHello {
+        kind: SessionKind::Fence,
+        epoch,
+        store,
+        name: settings.name.clone().into_bytes(),
+        ends: Vec::new(),
+    };
     loop {
         let told = tokio::select! {
             biased;
@@ -42,7 +47,7 @@ pub(super) async fn tell(settings: &FollowSettings, replica: &dyn Replica, mut s
 }
 
 /// What the old primary answers that it knows now, or knew before.
-async fn tell_once(settings: &FollowSettings, hello: &FollowerHello<'_>) -> std::io::Result<String> {
+async fn tell_once(settings: &FollowSettings, hello: &FollowerHello) -> std::io::Result<String> {
     let mut connection = connect(settings, hello).await?;
     let answer = connection.next(|frame| match frame {
         FromPrimary::Ended(Ending::Fenced | Ending::NotPrimary | Ending::Other, text) => {

@@ -7,18 +7,20 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use protocol::frames::replication::{
-    Ending, FollowerHello, FromPrimary, PRIMARY_BODY_BYTES_MAX, VERSION, Wish, push_acknowledged, push_hello,
+    Ending, FollowerHello, FromPrimary, PRIMARY_BODY_BYTES_MAX, SessionKind, VERSION, push_acknowledged,
+    push_hello,
 };
 use protocol::frames::{self, Frame};
 use store::engine::{Engine, StoreError};
-use store::replication::{History, Position, Replica, Role, applicable, known_epoch, tells_stream_positions};
+use store::replication::{History, Position, Replica, Role, known_epoch};
 use tokio::io::AsyncReadExt;
 use tokio::sync::{mpsc, watch};
 
+use super::chunks::{Chunk, Chunks, Misplaced};
 use super::state::ReplicationState;
 use super::{FollowSettings, store_position, wire_end, wire_position};
 use crate::agent::wire::{self, ReadHalf, WriteHalf};
-use crate::limits::{FOLLOWER_DEFERRED_BYTES, READ_BYTES};
+use crate::limits::READ_BYTES;
 use crate::service::stopped;
 
 /// How long to wait for a connection, and for its first answer.
@@ -96,7 +98,7 @@ impl Follower {
                 return Ok(());
             }
             let mut text = end.to_string();
-            if let End::Told(Ending::Gone | Ending::Parted, _) = end {
+            if let End::Told(Ending::Gone | Ending::Diverged, _) = end {
                 text += "; it is copied again when this daemon is started the next time";
                 wait = RETRY_MAX;
             }
@@ -138,7 +140,9 @@ impl Follower {
 
     async fn session(&self, stop: &mut watch::Receiver<bool>) -> End {
         let Some(replica) = self.engine.replica() else { return End::Stopped };
-        let hello = match tokio::task::block_in_place(|| hello_of(replica, &self.settings)) {
+        // What the last session has given is in the log then.
+        let hello = || self.engine.sync().and_then(|()| hello_of(replica, &self.settings));
+        let hello = match tokio::task::block_in_place(hello) {
             Ok(hello) => hello,
             Err(error) => return End::Store(error),
         };
@@ -166,14 +170,20 @@ impl Follower {
 }
 
 /// What this server says first.
-pub(super) fn hello_of<'n>(
+pub(super) fn hello_of(
     replica: &dyn Replica,
-    settings: &'n FollowSettings,
-) -> Result<FollowerHello<'n>, StoreError> {
+    settings: &FollowSettings,
+) -> Result<FollowerHello, StoreError> {
     let ends = replica.ends()?;
     let (epoch, store) = (known_epoch(&replica.history(), &ends), replica.identity().id);
     let ends = ends.iter().map(wire_end).collect();
-    Ok(FollowerHello { wish: Wish::Follow, epoch, store, name: settings.name.as_bytes(), ends })
+    Ok(FollowerHello {
+        kind: SessionKind::Follow,
+        epoch,
+        store,
+        name: settings.name.clone().into_bytes(),
+        ends,
+    })
 }
 
 /// A connection on which frames are agreed, and HELLO is sent.
@@ -184,7 +194,7 @@ pub(super) struct Connection {
 }
 
 /// Connects to the primary.
-pub(super) async fn connect(settings: &FollowSettings, hello: &FollowerHello<'_>) -> io::Result<Connection> {
+pub(super) async fn connect(settings: &FollowSettings, hello: &FollowerHello) -> io::Result<Connection> {
     let (read, mut write) = wire::connect(&settings.primary, &settings.identity).await?;
     let mut out = format!("{}\n", frames::negotiation(VERSION)).into_bytes();
     push_hello(&mut out, hello);
@@ -233,13 +243,6 @@ fn scan(input: &[u8]) -> io::Result<Option<(Frame<'_>, usize)>> {
     frames::scan(input, PRIMARY_BODY_BYTES_MAX).map_err(io::Error::other)
 }
 
-/// Records of a shard that are to be applied.
-struct Chunk {
-    shard: usize,
-    from: Position,
-    bytes: Vec<u8>,
-}
-
 /// What became of some records: the shard, and where its log ends now.
 type Applied = (usize, Result<Position, StoreError>);
 
@@ -247,15 +250,12 @@ type Applied = (usize, Result<Position, StoreError>);
 struct Session<'a> {
     follower: &'a Follower,
     connection: Connection,
-    /// Records whose end has not come yet, by shard.
-    incomplete: Vec<Option<Chunk>>,
+    chunks: Chunks,
     /// Where the log of each shard ends when all that it was given is applied, and where it ends now.
     given: Vec<Position>,
     applied: Vec<Position>,
     /// Times of the primary, with what was given up to then.
     moments: VecDeque<(i64, Vec<Position>)>,
-    /// What waits until the others of its moment are applied.
-    deferred: Vec<Chunk>,
     answers: mpsc::UnboundedReceiver<Applied>,
     answer: mpsc::UnboundedSender<Applied>,
     /// When the primary was last told what the log has.
@@ -265,10 +265,9 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     fn new(follower: &'a Follower, connection: Connection) -> Self {
         let (answer, answers) = mpsc::unbounded_channel();
-        let (incomplete, given, applied) = Default::default();
-        let (moments, deferred) = Default::default();
+        let (chunks, given, applied, moments) = Default::default();
         let said = Instant::now();
-        Session { follower, connection, incomplete, given, applied, moments, deferred, answers, answer, said }
+        Session { follower, connection, chunks, given, applied, moments, answers, answer, said }
     }
 
     fn replica(&self) -> Result<&'a dyn Replica, End> {
@@ -287,7 +286,7 @@ impl<'a> Session<'a> {
         tokio::task::block_in_place(|| replica.follow(&history)).map_err(End::Store)?;
         self.given = replica.moment();
         self.applied = self.given.clone();
-        self.incomplete = self.given.iter().map(|_| None).collect();
+        self.chunks = Chunks::new(self.given.len());
         let following = &self.follower.state.following;
         following.connected.store(true, Ordering::Relaxed);
         following.sessions.fetch_add(1, Ordering::Relaxed);
@@ -302,15 +301,15 @@ impl<'a> Session<'a> {
             if self.said.elapsed() >= ALIVE_EVERY {
                 self.acknowledge().await?;
             }
-            if replica.tenure().role() != Role::Follower {
+            if replica.role() != Role::Follower {
                 return Err(End::Stopped);
             }
             tokio::select! {
                 biased;
                 Some(answer) = self.answers.recv() => {
-                    self.applied(answer)?;
+                    self.note_applied(answer)?;
                     while let Ok(answer) = self.answers.try_recv() {
-                        self.applied(answer)?;
+                        self.note_applied(answer)?;
                     }
                     self.acknowledge().await?;
                 }
@@ -346,34 +345,9 @@ impl<'a> Session<'a> {
     }
 
     fn take_records(&mut self, shard: usize, from: Position, bytes: &[u8]) -> Result<(), End> {
-        let misplaced =
-            || End::from(io::Error::other("the primary sent records of an unknown shard or place"));
-        let waits = self.incomplete.get_mut(shard).ok_or_else(misplaced)?.take();
-        let mut chunk = waits.unwrap_or(Chunk { shard, from, bytes: Vec::new() });
-        if chunk.from.plus(chunk.bytes.len() as u64) != from {
-            return Err(misplaced());
-        }
-        chunk.bytes.extend_from_slice(bytes);
-        let whole = applicable(&chunk.bytes, chunk.from);
-        if whole < chunk.bytes.len() {
-            let rest = chunk.bytes.split_off(whole);
-            self.incomplete[shard] = Some(Chunk { shard, from: chunk.from.plus(whole as u64), bytes: rest });
-        }
-        if chunk.bytes.is_empty() {
-            return Ok(());
-        }
-        let waits = self.deferred.iter().any(|other| other.shard == shard)
-            || tells_stream_positions(&chunk.bytes, chunk.from);
-        let waiting: usize = self.deferred.iter().map(|chunk| chunk.bytes.len()).sum();
-        if waits && waiting < FOLLOWER_DEFERRED_BYTES {
-            self.deferred.push(chunk);
-            return Ok(());
-        }
-        // So much waits only while it catches up, when what it has is of no one moment anyway.
-        for waiting in std::mem::take(&mut self.deferred) {
-            self.give(waiting)?;
-        }
-        self.give(chunk)
+        let taken = self.chunks.take(shard, from, bytes);
+        let misplaced = |Misplaced| io::Error::other("the primary sent records of an unknown shard or place");
+        taken.map_err(misplaced)?.into_iter().try_for_each(|chunk| self.give(chunk))
     }
 
     /// Has the store apply records.
@@ -392,21 +366,18 @@ impl<'a> Session<'a> {
 
     /// All of the primary's log up to its time `time_ms` has come.
     async fn take_moment(&mut self, time_ms: i64) -> Result<(), End> {
-        if !self.deferred.is_empty() {
-            while self.applied != self.given {
-                let Some(answer) = self.answers.recv().await else { return Err(End::Stopped) };
-                self.applied(answer)?;
-            }
-            for chunk in std::mem::take(&mut self.deferred) {
-                self.give(chunk)?;
-            }
+        let deferred = self.chunks.deferred();
+        while !deferred.is_empty() && self.applied != self.given {
+            let Some(answer) = self.answers.recv().await else { return Err(End::Stopped) };
+            self.note_applied(answer)?;
         }
+        deferred.into_iter().try_for_each(|chunk| self.give(chunk))?;
         self.moments.push_back((time_ms, self.given.clone()));
         self.pass_moments();
         Ok(())
     }
 
-    fn applied(&mut self, (shard, result): Applied) -> Result<(), End> {
+    fn note_applied(&mut self, (shard, result): Applied) -> Result<(), End> {
         self.applied[shard] = result.map_err(End::Store)?;
         self.pass_moments();
         Ok(())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::frames::replication::{Ending, FollowerHello, FromPrimary, Wish};
+use protocol::frames::replication::{Ending, FollowerHello, FromPrimary, SessionKind};
 use store::assemble::parts_of_store;
 use store::engine::Engine;
 use store::filenames;
@@ -26,7 +26,7 @@ pub enum FollowerFit {
     /// It has to be copied again; what is there, the primary has too.
     Outdated,
     /// The same; but what is there, the primary does not have.
-    Parted(String),
+    Diverged(String),
 }
 
 /// Makes a copy of the primary's store in `directory`, if there is no store.
@@ -53,8 +53,8 @@ fn runtime() -> Result<Runtime, String> {
 }
 
 async fn copy(settings: &FollowSettings, directory: &Path) -> std::io::Result<u64> {
-    let (wish, name) = (Wish::Copy, settings.name.as_bytes());
-    let hello = FollowerHello { wish, epoch: 0, store: [0; 16], name, ends: Vec::new() };
+    let (kind, name) = (SessionKind::Copy, settings.name.clone().into_bytes());
+    let hello = FollowerHello { kind, epoch: 0, store: [0; 16], name, ends: Vec::new() };
     let mut connection = connect(settings, &hello).await?;
     let mut copying = connection
         .next(|frame| match frame {
@@ -108,7 +108,7 @@ pub fn look(settings: &FollowSettings, engine: &Arc<dyn Engine>) -> Result<Follo
     let answer = runtime()?.block_on(async { tokio::time::timeout(LOOK_WAIT, asked).await });
     match answer {
         Ok(Ok(Some((Ending::Gone, _)))) => Ok(FollowerFit::Outdated),
-        Ok(Ok(Some((Ending::Parted, text)))) => Ok(FollowerFit::Parted(text)),
+        Ok(Ok(Some((Ending::Diverged, text)))) => Ok(FollowerFit::Diverged(text)),
         Ok(Ok(Some((Ending::OtherStore, text)))) => Err(format!(
             "[follow] primary = \"{}\": {text}; give store = an empty directory for a copy of it",
             settings.primary
@@ -128,7 +128,7 @@ pub fn set_aside(directory: &Path, fit: &FollowerFit) -> Result<Option<PathBuf>,
         format!("cannot set the old store in \"{}\" aside: {error}", directory.display())
     };
     let parts = parts_of_store(directory).map_err(cannot)?;
-    let FollowerFit::Parted(_) = fit else {
+    let FollowerFit::Diverged(_) = fit else {
         for part in parts {
             let removed =
                 if part.is_dir() { std::fs::remove_dir_all(part) } else { std::fs::remove_file(part) };
@@ -136,7 +136,7 @@ pub fn set_aside(directory: &Path, fit: &FollowerFit) -> Result<Option<PathBuf>,
         }
         return Ok(None);
     };
-    let aside = directory.join(format!("parted-{}", now_ms() / 1000));
+    let aside = directory.join(format!("diverged-{}", now_ms() / 1000));
     std::fs::create_dir(&aside).map_err(cannot)?;
     for part in parts {
         let name = part.file_name().unwrap_or_default();

@@ -75,7 +75,7 @@ impl LogSender {
     fn follow(&mut self, replica: &dyn Replica) -> Result<(), End> {
         let mut told = Instant::now() - MOMENT_EVERY;
         loop {
-            if replica.tenure().role() != Role::Primary {
+            if replica.role() != Role::Primary {
                 let text = "this server takes no changes itself any more, and is not to be followed";
                 return Err(End::Told(Ending::NotPrimary, text.to_string()));
             }

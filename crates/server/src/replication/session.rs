@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::frames;
 use protocol::frames::replication::{
-    Ending, FOLLOWER_BODY_BYTES_MAX, FollowerHello, FromFollower, FromPrimary, VERSION, Wish,
+    Ending, FOLLOWER_BODY_BYTES_MAX, FollowerHello, FromFollower, FromPrimary, SessionKind, VERSION,
     push_from_primary,
 };
 use store::engine::StoreError;
@@ -44,12 +44,12 @@ pub(super) async fn run(
     let greeted = async {
         let agreed = wire.agree(&server.service, &server.anonymous, &[VERSION], advice).await?;
         let Some((_, who)) = agreed else { return Ok(None) };
-        Ok(wire.first_frame(FOLLOWER_BODY_BYTES_MAX).await?.map(|frame| (frame, who)))
+        let hello = wire.first_frame(FOLLOWER_BODY_BYTES_MAX, FromFollower::decode).await?;
+        Ok(hello.map(|hello| (hello, who)))
     };
     let greeted: io::Result<_> = tokio::time::timeout(FOLLOWER_HELLO_WAIT, greeted).await.unwrap_or(Ok(None));
-    let Some((frame, who)) = greeted? else { return Ok(()) };
-    let Ok(FromFollower::Hello(hello)) = FromFollower::decode(frame.as_frame()) else { return Ok(()) };
-    let name = String::from_utf8_lossy(hello.name).into_owned();
+    let Some((Ok(FromFollower::Hello(hello)), who)) = greeted? else { return Ok(()) };
+    let name = String::from_utf8_lossy(&hello.name).into_owned();
     let begun = match who.rights.operate {
         true => tokio::task::block_in_place(|| begin(server, &hello, &name)),
         false => {
@@ -80,15 +80,15 @@ struct Begun {
 }
 
 /// Compares the logs, and decides from where on the follower gets them.
-fn begin(server: &FollowerServer, hello: &FollowerHello<'_>, name: &str) -> Result<Begun, Refused> {
+fn begin(server: &FollowerServer, hello: &FollowerHello, name: &str) -> Result<Begun, Refused> {
     let other = |error: &dyn std::fmt::Display| (Ending::Other, error.to_string());
     let engine = &server.service.engine;
     let replica = engine.replica().ok_or_else(|| other(&"the store of this server has no log"))?;
-    if hello.wish != Wish::Copy && hello.store != replica.identity().id {
+    if hello.kind != SessionKind::Copy && hello.store != replica.identity().id {
         return Err((Ending::OtherStore, "the store of this server is another one".to_string()));
     }
     let epoch = replica.history().epoch();
-    if hello.wish != Wish::Copy && hello.epoch > epoch {
+    if hello.kind != SessionKind::Copy && hello.epoch > epoch {
         replica.fence(hello.epoch).map_err(|error| other(&error))?;
         tracing::error!(
             by = name,
@@ -98,10 +98,10 @@ fn begin(server: &FollowerServer, hello: &FollowerHello<'_>, name: &str) -> Resu
         let text = format!("this server knows now that epoch {} has begun", hello.epoch);
         return Err((Ending::Fenced, text));
     }
-    if hello.wish == Wish::Fence {
+    if hello.kind == SessionKind::Fence {
         return Err(other(&format!("this server knows epoch {epoch} of the store")));
     }
-    if replica.tenure().role() != Role::Primary {
+    if replica.role() != Role::Primary {
         return Err((
             Ending::NotPrimary,
             "this server takes no changes itself, and is not to be followed".into(),
@@ -109,8 +109,8 @@ fn begin(server: &FollowerServer, hello: &FollowerHello<'_>, name: &str) -> Resu
     }
     // Before the comparison: what is there then stays.
     let tail = engine.tail(Reach::Committed, server.log_bytes).map_err(|error| other(&error))?;
-    let start = match hello.wish {
-        Wish::Follow => Start::Log(compare(replica, hello)?),
+    let start = match hello.kind {
+        SessionKind::Follow => Start::Log(compare(replica, hello)?),
         _ => Start::Copy,
     };
     // From here on this tail keeps the log.
@@ -119,7 +119,7 @@ fn begin(server: &FollowerServer, hello: &FollowerHello<'_>, name: &str) -> Resu
 }
 
 /// Where the follower's logs end, if this server's go on there.
-fn compare(replica: &dyn Replica, hello: &FollowerHello<'_>) -> Result<Vec<Position>, Refused> {
+fn compare(replica: &dyn Replica, hello: &FollowerHello) -> Result<Vec<Position>, Refused> {
     let ends: Vec<LogEnd> = hello.ends.iter().map(store_end).collect();
     if ends.len() != replica.identity().shard_count as usize {
         return Err((Ending::Other, "the follower's store has another number of shards".to_string()));
@@ -127,13 +127,13 @@ fn compare(replica: &dyn Replica, hello: &FollowerHello<'_>) -> Result<Vec<Posit
     let failed = |error: StoreError| (Ending::Other, error.to_string());
     match replica.compare(hello.epoch, &ends).map_err(failed)? {
         Comparison::Beginning => Ok(ends.iter().map(|end| end.position).collect()),
-        Comparison::Parted { shard, at } => {
+        Comparison::Diverged { shard, at } => {
             let theirs = ends[shard].position;
             Err((
-                Ending::Parted,
+                Ending::Diverged,
                 format!(
                     "the log of shard {shard} of \"{}\" ends at {theirs} and has, from {at} on at the latest, what this server does not have",
-                    String::from_utf8_lossy(hello.name)
+                    String::from_utf8_lossy(&hello.name)
                 ),
             ))
         }
@@ -183,7 +183,7 @@ async fn serve(
     };
     let thread =
         std::thread::Builder::new().name("follower".into()).spawn(move || sender.run(begun.start))?;
-    server.state.followers().insert(name.to_string(), SeenFollower { connected: true, bytes_lacking: 0 });
+    server.state.note_follower(name, SeenFollower { connected: true, bytes_lacking: 0 });
     let writing = async {
         while let Some(frame) = queue.recv().await {
             let sent = async {
@@ -222,6 +222,8 @@ async fn take_acknowledgements(
     acknowledged: &Mutex<Vec<Position>>,
 ) -> io::Result<()> {
     let Some(replica) = server.service.engine.replica() else { return Ok(()) };
+    let begun_at = replica.moment();
+    let mut has_acknowledged = false;
     loop {
         while let Some((frame, used)) =
             frames::scan(&input, FOLLOWER_BODY_BYTES_MAX).map_err(io::Error::other)?
@@ -232,22 +234,41 @@ async fn take_acknowledgements(
                 return Err(io::Error::other("a second HELLO"));
             };
             let positions: Vec<Position> = positions.into_iter().map(store_position).collect();
-            let ends = replica.moment();
-            let lacking = ends.iter().zip(&positions);
-            let lacking = lacking.map(|(end, has)| end.offset.saturating_sub(has.offset)).sum();
-            for (shard, position) in positions.iter().enumerate() {
-                replica.acknowledged(shard, *position);
-            }
-            server
-                .state
-                .followers()
-                .insert(name.to_string(), SeenFollower { connected: true, bytes_lacking: lacking });
+            has_acknowledged = true;
+            note_acknowledged(replica, &positions, &begun_at);
+            let lacking = replica
+                .moment()
+                .iter()
+                .zip(&positions)
+                .map(|(end, has)| end.offset.saturating_sub(has.offset))
+                .sum();
+            server.state.note_follower(name, SeenFollower { connected: true, bytes_lacking: lacking });
             *acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = positions;
             input.drain(..used);
         }
-        let silence = tokio::time::timeout(FOLLOWER_SILENCE_MAX, read.read_buf(&mut input));
-        if silence.await?? == 0 {
+        let reading = read.read_buf(&mut input);
+        // One that takes a copy has nothing to say until it has it; that it reads, the writing side sees.
+        let count = match has_acknowledged {
+            true => tokio::time::timeout(FOLLOWER_SILENCE_MAX, reading).await??,
+            false => reading.await?,
+        };
+        if count == 0 {
             return Ok(());
         }
+    }
+}
+
+/// Gives the answers that have waited for a follower to have this.
+fn note_acknowledged(replica: &dyn Replica, positions: &[Position], begun_at: &[Position]) {
+    for (shard, position) in positions.iter().enumerate() {
+        replica.acknowledged(shard, *position);
+    }
+    let has_all =
+        positions.len() == begun_at.len() && positions.iter().zip(begun_at).all(|(has, end)| has >= end);
+    if has_all
+        && replica.answers_alone()
+        && let Err(error) = tokio::task::block_in_place(|| replica.has_follower())
+    {
+        tracing::warn!(%error, "cannot record that there is a follower again: changes are answered without it");
     }
 }

@@ -16,6 +16,9 @@ use tokio::sync::Notify;
 /// A follower whose content is older is a problem.
 const LATE: Duration = Duration::from_secs(60);
 
+/// Followers that are remembered: names of those that are away are forgotten beyond that.
+const FOLLOWERS_SEEN_MAX: usize = 64;
+
 /// What both sides have done.
 pub struct ReplicationState {
     engine: Arc<dyn Engine>,
@@ -90,7 +93,7 @@ impl ReplicationState {
 
     /// What the store is.
     pub fn role(&self) -> Role {
-        self.replica().map_or(Role::Primary, |replica| replica.tenure().role())
+        self.replica().map_or(Role::Primary, |replica| replica.role())
     }
 
     /// Makes this server the primary; returns the epoch that begins.
@@ -116,14 +119,32 @@ impl ReplicationState {
         Ok(())
     }
 
+    /// Whether a follower is missing that answers should wait for.
+    fn answers_alone(&self) -> bool {
+        self.replica().is_some_and(|replica| replica.answers_alone())
+    }
+
     /// The followers that have been seen.
     pub fn followers(&self) -> MutexGuard<'_, BTreeMap<String, SeenFollower>> {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Remembers how far a follower is.
+    pub fn note_follower(&self, name: &str, seen: SeenFollower) {
+        let mut followers = self.followers();
+        if followers.len() >= FOLLOWERS_SEEN_MAX && !followers.contains_key(name) {
+            followers.retain(|_, seen| seen.connected);
+        }
+        followers.insert(name.to_string(), seen);
+    }
+
     /// What is wrong, for the page.
     pub fn problem(&self) -> Option<String> {
         match self.role() {
+            Role::Primary if self.answers_alone() => Some(
+                "This server was promoted and has no follower yet: until one has caught up, it answers changes that it alone has"
+                    .to_string(),
+            ),
             Role::Primary | Role::Promoting => None,
             Role::Fenced => Some(
                 "This server takes no changes: another one was made the primary. Let it follow that one (docs/replication.md)"
@@ -148,6 +169,9 @@ impl ReplicationState {
         let mut lines = vec![format!("role {}", self.role().word()), format!("epoch {}", history.epoch())];
         if history.fenced_by > 0 {
             lines.push(format!("fenced_by {}", history.fenced_by));
+        }
+        if self.answers_alone() {
+            lines.push("alone yes".to_string());
         }
         let ends: Vec<String> = replica.moment().iter().map(ToString::to_string).collect();
         lines.push(format!("positions {}", ends.join(",")));

@@ -241,6 +241,18 @@ pub fn decode(bytes: &[u8], position: Position) -> Result<Record<'_>, NotRecord>
     })
 }
 
+/// The whole good records at the start of bytes, of which the first begins at `from`.
+pub fn records(bytes: &[u8], from: Position) -> impl Iterator<Item = Record<'_>> {
+    let (mut rest, mut at) = (bytes, from);
+    std::iter::from_fn(move || {
+        let length = (rest.len() >= ENVELOPE_BYTES).then(|| peek(rest, at).ok()).flatten()?;
+        let (first, after) = rest.split_at_checked(length)?;
+        let record = decode(first, at).ok()?;
+        (rest, at) = (after, record.end);
+        Some(record)
+    })
+}
+
 fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
     bytes[at..at + N].copy_from_slice(&value);
 }

@@ -91,6 +91,8 @@ pub struct History {
     pub epochs: Vec<Epoch>,
     /// The epoch of the primary in whose favour it takes no changes, if that is a later one.
     pub fenced_by: u32,
+    /// It was promoted, and no follower has caught up since.
+    pub is_alone: bool,
 }
 
 impl History {
@@ -99,9 +101,19 @@ impl History {
         self.epochs.last().map_or(0, |epoch| epoch.number)
     }
 
-    /// The shard and position where a log that ends at `ends`, and knows of no epoch after `epoch`, parts from this one: it has records
+    /// Begins an epoch where the logs end at `began`, as a primary without a follower.
+    pub fn begin_epoch(&mut self, number: u32, began: Vec<Position>) {
+        if self.epochs.len() >= EPOCHS_MAX {
+            // A log that ends in so old an epoch has to be copied: its last record is not there any more.
+            self.epochs.remove(0);
+        }
+        self.epochs.push(Epoch { number, began });
+        (self.role, self.fenced_by, self.is_alone) = (Role::Primary, 0, true);
+    }
+
+    /// The shard and position where a log that ends at `ends`, and knows of no epoch after `epoch`, diverges from this one: it has records
     /// that this one does not have.
-    pub fn parting(&self, epoch: u32, ends: &[Position]) -> Option<(usize, Position)> {
+    pub fn divergence(&self, epoch: u32, ends: &[Position]) -> Option<(usize, Position)> {
         let next = self.epochs.iter().find(|known| known.number > epoch)?;
         let beyond = |(end, began): (&Position, &Position)| end > began;
         let shard = ends.iter().zip(&next.began).position(beyond)?;
@@ -139,6 +151,9 @@ impl History {
     /// The text of the file.
     pub fn encode(&self) -> String {
         let mut body = format!("roundel-history {VERSION}\nrole {}\n", self.role.word());
+        if self.is_alone {
+            body += "alone\n";
+        }
         if self.fenced_by > 0 {
             body += &format!("fenced-by {}\n", self.fenced_by);
         }
@@ -181,6 +196,10 @@ fn parse<'t>(mut lines: impl Iterator<Item = &'t str>) -> Option<History> {
     let role = Role::of_word(lines.next()?.strip_prefix("role ")?)?;
     let mut history = History { role, ..History::default() };
     for line in lines {
+        if line == "alone" {
+            history.is_alone = true;
+            continue;
+        }
         if let Some(number) = line.strip_prefix("fenced-by ") {
             history.fenced_by = number.parse().ok()?;
             continue;
@@ -214,7 +233,7 @@ mod tests {
             Epoch { number: 1, began: vec![at(100), at(200)] },
             Epoch { number: 4, began: vec![at(300), at(250)] },
         ];
-        History { role: Role::Fenced, epochs, fenced_by: 5 }
+        History { role: Role::Fenced, epochs, fenced_by: 5, is_alone: true }
     }
 
     #[test]
@@ -224,7 +243,9 @@ mod tests {
         }
         let text = sample().encode();
         assert!(
-            text.starts_with("roundel-history 1\nrole fenced\nfenced-by 5\nepoch 1 began 1:100 1:200\n"),
+            text.starts_with(
+                "roundel-history 1\nrole fenced\nalone\nfenced-by 5\nepoch 1 began 1:100 1:200\n"
+            ),
             "{text}"
         );
         for byte in 0..text.len() {
@@ -242,13 +263,23 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_epochs_are_forgotten() {
+        let mut history = History::default();
+        for number in 1..=EPOCHS_MAX as u32 + 5 {
+            history.begin_epoch(number, vec![at(u64::from(number))]);
+        }
+        assert_eq!((history.epochs.len(), history.epoch()), (EPOCHS_MAX, EPOCHS_MAX as u32 + 5));
+        assert_eq!(History::decode(&history.encode()).unwrap(), history);
+    }
+
+    #[test]
     fn logs_part_where_an_epoch_began_that_one_of_them_does_not_know() {
         let history = sample();
-        assert_eq!(history.parting(0, &[at(100), at(200)]), None);
-        assert_eq!(history.parting(0, &[at(100), at(201)]), Some((1, at(200))));
-        assert_eq!(history.parting(1, &[at(300), at(200)]), None);
-        assert_eq!(history.parting(3, &[at(301), at(200)]), Some((0, at(300))));
+        assert_eq!(history.divergence(0, &[at(100), at(200)]), None);
+        assert_eq!(history.divergence(0, &[at(100), at(201)]), Some((1, at(200))));
+        assert_eq!(history.divergence(1, &[at(300), at(200)]), None);
+        assert_eq!(history.divergence(3, &[at(301), at(200)]), Some((0, at(300))));
         // It knows the last epoch: what is beyond is for the positions to tell.
-        assert_eq!(history.parting(4, &[at(1000), at(1000)]), None);
+        assert_eq!(history.divergence(4, &[at(1000), at(1000)]), None);
     }
 }

@@ -194,17 +194,11 @@ impl Recovery {
     }
 
     fn update(&mut self, state: &mut State, position: Position, chunk: &Chunk) {
-        let mut from = 0;
-        for updates in chunk.updates.chunks(RESOLVED_AHEAD) {
-            updates.iter().for_each(|update| state.touch(update.id));
-            for &DecodedUpdate { id, time, text_end } in updates {
-                let values = &chunk.text[from..text_end];
-                from = text_end;
-                if self.advanced.is_empty() || !self.advanced.contains(&id) {
-                    self.apply(state, position, id, time, values);
-                }
+        chunk.each(state, |state, id, time, values| {
+            if self.advanced.is_empty() || !self.advanced.contains(&id) {
+                self.apply(state, position, id, time, values);
             }
-        }
+        });
         self.at = Place { position, applied: chunk.first + chunk.updates.len() };
     }
 
@@ -296,12 +290,38 @@ enum Step {
 
 /// Decoded updates in order.
 #[derive(Default)]
-struct Chunk {
+pub(super) struct Chunk {
     /// The index of the first one in its record.
     first: usize,
     updates: Vec<DecodedUpdate>,
     /// The texts of their values, concatenated.
     text: Vec<u8>,
+}
+
+impl Chunk {
+    /// Appends an update.
+    pub(super) fn push(&mut self, id: RrdId, time: Timestamp, values: &[u8]) {
+        self.text.extend_from_slice(values);
+        self.updates.push(DecodedUpdate { id, time, text_end: self.text.len() });
+    }
+
+    /// Forgets them, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.updates.clear();
+        self.text.clear();
+    }
+
+    /// Visits the updates in order; the heads of those to come are in the cache by then.
+    pub(super) fn each(&self, state: &mut State, mut visit: impl FnMut(&mut State, RrdId, Timestamp, &[u8])) {
+        let mut from = 0;
+        for updates in self.updates.chunks(RESOLVED_AHEAD) {
+            updates.iter().for_each(|update| state.touch(update.id));
+            for &DecodedUpdate { id, time, text_end } in updates {
+                visit(state, id, time, &self.text[from..text_end]);
+                from = text_end;
+            }
+        }
+    }
 }
 
 struct DecodedUpdate {
@@ -331,8 +351,7 @@ impl Decoder {
     fn take_updates(&self, record: &Record<'_>) -> Result<(), DecodeError> {
         let mut chunk = self.empty_chunk(0);
         log::updates::decode(record.body, &mut |id, time, values: &[u8]| {
-            chunk.text.extend_from_slice(values);
-            chunk.updates.push(DecodedUpdate { id, time, text_end: chunk.text.len() });
+            chunk.push(id, time, values);
             if chunk.updates.len() == CHUNK_UPDATES {
                 let next = self.empty_chunk(chunk.first + CHUNK_UPDATES);
                 // If the worker is gone, sending the record's last chunk reports it.
@@ -345,8 +364,7 @@ impl Decoder {
     fn empty_chunk(&self, first: usize) -> Chunk {
         let mut chunk = self.spare.try_recv().unwrap_or_default();
         chunk.first = first;
-        chunk.updates.clear();
-        chunk.text.clear();
+        chunk.clear();
         chunk
     }
 

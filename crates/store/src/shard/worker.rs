@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-pub use replica::{applicable, tells_stream_positions};
+pub use replica::{Survey, survey};
 pub use slot::WorkerSlot;
 
 use self::answers::Answer;
@@ -31,7 +31,7 @@ use crate::replication::Role;
 use crate::segments::SegmentSet;
 use crate::shard::cycle::Cycle;
 use crate::shard::message::{Command, Event, Priority, Query, Retired};
-use crate::shard::recovery::{Progress, Recovery};
+use crate::shard::recovery::{Chunk, Progress, Recovery};
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
 use crate::shard::view::View;
@@ -58,6 +58,8 @@ pub struct Worker {
     segments: Arc<SegmentSet>,
     clock: Clock,
     updates: UpdatesBody,
+    /// Reused memory for the updates of a primary's record.
+    replicated: Chunk,
     answers: Vec<Answer>,
     /// The RRD that is probably updated next.
     next_id: RrdId,
@@ -92,6 +94,7 @@ impl Worker {
             segments,
             clock,
             updates: UpdatesBody::default(),
+            replicated: Chunk::default(),
             answers: Vec::new(),
             next_id: 0,
             sequence: 0,
@@ -253,7 +256,7 @@ impl Worker {
     /// Why a store of this role does not take a command, if so.
     #[inline]
     fn refusal_of_role(&self, command: &Command) -> Option<StoreError> {
-        let role = self.shared.options.tenure.role();
+        let role = self.shared.options.role.get();
         match (role, command) {
             (_, Command::Sync(_) | Command::Checkpoint(_)) | (Role::Follower, Command::Replicate(..)) => None,
             (Role::Primary, Command::Replicate(..)) => {
@@ -370,7 +373,7 @@ impl Worker {
         self.sequence += 1;
         let now = (self.clock)();
         let time_ms = now.whole * 1000 + i64::from(now.micros / 1000);
-        let epoch = self.shared.options.tenure.epoch();
+        let epoch = self.shared.options.role.epoch();
         Stamp { producer: 0, epoch, sequence: self.sequence, time_ms }
     }
 

@@ -5,7 +5,7 @@ use crate::engine::{Reply, StoreError};
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::log::{self, Position, last};
-use crate::replication::{Comparison, Epoch, History, LogEnd, Replica, Role, Tenure};
+use crate::replication::{Comparison, History, LogEnd, Replica, Role};
 use crate::shard::files::Files;
 use crate::shard::message::Command;
 
@@ -28,7 +28,7 @@ impl Stripes {
     fn take_changes(&self) -> Result<(), StoreError> {
         // While it followed, it asked all shards.
         self.core.homes.forget();
-        self.tenure().set_role(Role::Primary);
+        self.options.shard.role.set(Role::Primary);
         self.begin_naming().map_err(|error| StoreError::Replica(error.to_string()))
     }
 
@@ -43,8 +43,13 @@ impl Replica for Stripes {
         self.core.store
     }
 
-    fn tenure(&self) -> &Tenure {
-        &self.options.shard.tenure
+    fn role(&self) -> Role {
+        self.options.shard.role.get()
+    }
+
+    fn answers_alone(&self) -> bool {
+        let shard = &self.options.shard;
+        shard.replica_patience.is_some() && shard.role.is_alone() && shard.role.get() == Role::Primary
     }
 
     fn history(&self) -> History {
@@ -67,13 +72,13 @@ impl Replica for Stripes {
 
     fn compare(&self, epoch: u32, ends: &[LogEnd]) -> Result<Comparison, StoreError> {
         let positions: Vec<Position> = ends.iter().map(|end| end.position).collect();
-        if let Some((shard, at)) = lock(&self.history).parting(epoch, &positions) {
-            return Ok(Comparison::Parted { shard, at });
+        if let Some((shard, at)) = lock(&self.history).divergence(epoch, &positions) {
+            return Ok(Comparison::Diverged { shard, at });
         }
         for (shard, (files, end)) in self.files().zip(ends).enumerate() {
             let here = files.log().committed();
             if end.position.generation != here.generation || end.position > here {
-                return Ok(Comparison::Parted { shard, at: here });
+                return Ok(Comparison::Diverged { shard, at: here });
             }
             // Two new stores are the same.
             let Some(theirs) = end.last else { continue };
@@ -81,7 +86,7 @@ impl Replica for Stripes {
                 .map_err(|error| StoreError::io("reading the log", error))?;
             match found {
                 Some(ours) if ours.check == theirs.check => {}
-                Some(_) => return Ok(Comparison::Parted { shard, at: theirs.start }),
+                Some(_) => return Ok(Comparison::Diverged { shard, at: theirs.start }),
                 None => return Ok(Comparison::Gone),
             }
         }
@@ -104,13 +109,24 @@ impl Replica for Stripes {
         }
     }
 
+    fn has_follower(&self) -> Result<(), StoreError> {
+        let mut kept = lock(&self.history);
+        if kept.is_alone {
+            let new = History { is_alone: false, ..kept.clone() };
+            self.keep_history(&mut kept, new)?;
+            self.options.shard.role.set_alone(false);
+        }
+        Ok(())
+    }
+
     fn follow(&self, history: &History) -> Result<(), StoreError> {
         let mut kept = lock(&self.history);
-        if self.tenure().role() != Role::Follower {
+        if self.role() != Role::Follower {
             return Err(StoreError::Replica("this server does not follow another one".into()));
         }
-        let new = History { role: Role::Follower, epochs: history.epochs.clone(), fenced_by: 0 };
-        self.tenure().begin_epoch(new.epoch());
+        let epochs = history.epochs.clone();
+        let new = History { role: Role::Follower, epochs, ..History::default() };
+        self.options.shard.role.begin_epoch(new.epoch());
         if *kept == new { Ok(()) } else { self.keep_history(&mut kept, new) }
     }
 
@@ -126,17 +142,17 @@ impl Replica for Stripes {
             )));
         }
         // Whatever the disk says: from now on nothing more is answered as done.
-        if self.tenure().role() == Role::Primary {
-            self.tenure().set_role(Role::Fenced);
+        if self.role() == Role::Primary {
+            self.options.shard.role.set(Role::Fenced);
         }
         let role = if kept.role == Role::Follower { Role::Follower } else { Role::Fenced };
-        let new = History { role, fenced_by: epoch.max(kept.fenced_by), ..kept.clone() };
+        let new = History { role, fenced_by: epoch.max(kept.fenced_by), is_alone: false, ..kept.clone() };
         self.keep_history(&mut kept, new)
     }
 
     fn resume(&self) -> Result<(), StoreError> {
         let kept = lock(&self.history);
-        if kept.role != Role::Primary || self.tenure().role() == Role::Primary {
+        if kept.role != Role::Primary || self.role() == Role::Primary {
             return Err(StoreError::Replica("this server was not the primary, or is it already".into()));
         }
         self.take_changes()
@@ -144,23 +160,24 @@ impl Replica for Stripes {
 
     fn promote(&self) -> Result<u32, StoreError> {
         let mut kept = lock(&self.history);
-        let before = self.tenure().role();
+        let before = self.role();
         if before == Role::Primary {
             return Err(StoreError::Replica("this server is the primary already".into()));
         }
-        self.tenure().set_role(Role::Promoting);
+        self.options.shard.role.set(Role::Promoting);
         let epoch = kept.epoch().max(kept.fenced_by).saturating_add(1);
         let begun = self.settle().and_then(|()| {
             let began = self.moment();
-            let mut new = History { role: Role::Primary, fenced_by: 0, ..kept.clone() };
-            new.epochs.push(Epoch { number: epoch, began });
+            let mut new = kept.clone();
+            new.begin_epoch(epoch, began);
             self.keep_history(&mut kept, new)
         });
         if let Err(error) = begun {
-            self.tenure().set_role(before);
+            self.options.shard.role.set(before);
             return Err(error);
         }
-        self.tenure().begin_epoch(epoch);
+        self.options.shard.role.begin_epoch(epoch);
+        self.options.shard.role.set_alone(true);
         self.take_changes()?;
         Ok(epoch)
     }

@@ -42,14 +42,7 @@ impl RawRecords {
 
     /// The records. Their checksums were checked when they were read.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let position = self.from.plus(at as u64);
-            let rest = self.bytes.get(at..).filter(|rest| rest.len() >= ENVELOPE_BYTES)?;
-            let length = envelope::peek(rest, position).ok()?;
-            at += length;
-            envelope::decode(rest.get(..length)?, position).ok()
-        })
+        envelope::records(&self.bytes, self.from)
     }
 
     /// When its first record was written, in milliseconds since the epoch.

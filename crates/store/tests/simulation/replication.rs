@@ -5,7 +5,7 @@ use roundel_store::capture::LogHold;
 use roundel_store::disk::sim::SimDisk;
 use roundel_store::engine::{Engine, StoreError, UpdateBatch};
 use roundel_store::position::Position;
-use roundel_store::replication::{Comparison, LogEnd, Replica, Role, applicable};
+use roundel_store::replication::{Comparison, LogEnd, Replica, Role, survey};
 use roundel_store::stripes::{Options, Stripes};
 use std::sync::mpsc;
 
@@ -62,7 +62,7 @@ impl Follower {
             let there = captured.log_end().offset - end.offset;
             let bytes = if all { there } else { random.below(there + 1) };
             let mut records = captured.read_log(end, bytes as usize).expect("the log is held");
-            records.truncate(applicable(&records, end));
+            records.truncate(survey(&records, end).applicable);
             let (sender, receiver) = mpsc::channel();
             let reply = Box::new(move |result| sender.send(result).expect("the test waits"));
             let want = end.plus(records.len() as u64);
@@ -124,16 +124,16 @@ fn take_over(mut world: World, mut follower: Follower) {
     if behind {
         (0..30).for_each(|_| world.update());
     }
-    let parted = replica(&world.store).moment() != replica(&follower.store).moment();
-    let is_like_before = !parted;
+    let diverged = replica(&world.store).moment() != replica(&follower.store).moment();
+    let is_like_before = !diverged;
     let old = world.disk.kill();
     assert!(replica(&follower.store).fence(u32::MAX).is_err(), "numbers must not run out");
     assert_eq!(replica(&follower.store).promote(), Ok(1));
-    let role = |store: &Stripes| replica(store).tenure().role();
+    let role = |store: &Stripes| replica(store).role();
     assert_eq!(role(&follower.store), Role::Primary);
     assert!(replica(&follower.store).promote().is_err(), "it is the primary already");
     // It goes on as the store of this world, with what it had.
-    if parted {
+    if diverged {
         world.model = old_model;
     }
     let mut options = world.options.clone();
@@ -155,12 +155,12 @@ fn take_over(mut world: World, mut follower: Follower) {
     } else {
         let (mine, theirs) = (replica(&follower.store), replica(&world.store));
         let compared = theirs.compare(mine.history().epoch(), &mine.ends().expect("ends"));
-        assert!(matches!(compared, Ok(Comparison::Parted { .. })), "{compared:?}");
+        assert!(matches!(compared, Ok(Comparison::Diverged { .. })), "{compared:?}");
         mine.fence(1).expect("it is fenced");
         drop(follower.store);
         let options = Options { follow: false, ..follower.options };
         let fenced = Stripes::open(follower.disk.kill().handle(), &options).expect("it opens");
-        let refused = replica(&fenced).tenure().role();
+        let refused = replica(&fenced).role();
         assert_eq!(refused, if refused == Role::Follower { Role::Follower } else { Role::Fenced });
         refuses_changes(&fenced);
     }

@@ -6,7 +6,7 @@ use super::Worker;
 use crate::codec::DecodeError;
 use crate::engine::StoreError;
 use crate::log::catalogue::{Create, Delete, Import, Rename, Stream, Tune};
-use crate::log::envelope::{self, ENVELOPE_BYTES};
+use crate::log::envelope;
 use crate::log::parts::{ImportPart, Parts};
 use crate::log::{self, Kind, Position, Record};
 use crate::name::RrdName;
@@ -48,13 +48,10 @@ impl Worker {
             )));
         }
         check_whole(records, from, self.shared.files.owner).map_err(StoreError::Replica)?;
-        let mut at = from;
         let mut parts = Parts::default();
-        let mut rest = records;
-        while !rest.is_empty() {
-            let Some(decoded) = whole(rest, at) else { break };
-            let (record, after) = rest.split_at((decoded.end.offset - at.offset) as usize);
-            if let Err(misfit) = self.apply_record(&decoded, &mut parts) {
+        for record in envelope::records(records, from) {
+            if let Err(misfit) = self.apply_record(&record, &mut parts) {
+                let at = record.position;
                 let text = format!(
                     "the record at {at} of the primary's log does not fit: {misfit}; this copy is not the same as the primary, and \
                      takes no more of it. Remove its store, and let it begin again"
@@ -62,11 +59,11 @@ impl Worker {
                 self.shared.poison(text.clone());
                 return Err(StoreError::Poisoned(text));
             }
-            self.log.append_copy(record);
-            (at, rest) = (decoded.end, after);
+            let [start, end] = [record.position, record.end].map(|at| (at.offset - from.offset) as usize);
+            self.log.append_copy(&records[start..end]);
             self.take_priority();
         }
-        Ok(at)
+        Ok(self.log.position())
     }
 
     fn apply_record(&mut self, record: &Record<'_>, parts: &mut Parts) -> Result<(), Misfit> {
@@ -118,11 +115,15 @@ impl Worker {
     }
 
     fn apply_updates(&mut self, body: &[u8]) -> Result<(), Misfit> {
-        let mut refused = None;
+        let mut chunk = std::mem::take(&mut self.replicated);
+        chunk.clear();
         let mut count = 0;
-        let state = &mut self.state;
         log::updates::decode(body, &mut |id, time, values: &[u8]| {
             count += 1;
+            chunk.push(id, time, values);
+        })?;
+        let mut refused = None;
+        chunk.each(&mut self.state, |state, id, time, values| {
             let applied = match state.catalogue.get(id) {
                 Some(_) => state.replay_update(id, time, values).map_err(|error| error.to_string()),
                 None => Err(format!("there is no RRD {id}")),
@@ -130,7 +131,8 @@ impl Worker {
             if let Err(text) = applied {
                 refused.get_or_insert(text);
             }
-        })?;
+        });
+        self.replicated = chunk;
         let stats = &self.shared.stats;
         stats.data_sets_written.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         refused.map_or(Ok(()), |text| Err(Misfit::State(text)))
@@ -179,56 +181,93 @@ impl Worker {
     }
 }
 
-/// Checks that bytes are whole records of a shard from a position on, and that none of them is a part of an import that goes on.
+/// Checks that bytes are whole records of a shard from a position on, and can be applied without more.
 fn check_whole(records: &[u8], from: Position, owner: u32) -> Result<(), String> {
-    let (mut at, mut rest, mut is_open) = (from, records, false);
-    while !rest.is_empty() {
-        let record = whole(rest, at).ok_or_else(|| format!("the primary sent no whole record at {at}"))?;
-        if record.owner != owner {
-            return Err(format!("the primary sent a record at {at} of another shard or store"));
-        }
-        is_open = goes_on(&record);
-        rest = &rest[(record.end.offset - at.offset) as usize..];
-        at = record.end;
+    if let Some(stranger) = envelope::records(records, from).find(|record| record.owner != owner) {
+        return Err(format!("the primary sent a record at {} of another shard or store", stranger.position));
     }
-    if is_open { Err(format!("the primary sent a part of an import before {at}")) } else { Ok(()) }
+    match survey(records, from).applicable {
+        count if count == records.len() => Ok(()),
+        count => Err(format!("the primary sent a part of a record or import at {}", from.plus(count as u64))),
+    }
 }
 
-/// How many bytes of `records`, which begin at `from`, can be applied: those of whole records, without an import whose last part has
-/// not come.
-pub fn applicable(records: &[u8], from: Position) -> usize {
-    let (mut at, mut used, mut done) = (from, 0, 0);
-    while let Some(record) = whole(&records[used..], at) {
-        used += (record.end.offset - at.offset) as usize;
-        at = record.end;
-        if !goes_on(&record) {
-            done = used;
+/// What some bytes of a log have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// How many of them can be applied: those of whole records, without an import whose last part has not come.
+    pub applicable: usize,
+    /// One of these says how far a stream has been applied. That is true only once what other shards were sent before is applied, too.
+    pub tells_streams: bool,
+}
+
+/// Looks through bytes of a log, of which the first record begins at `from`.
+pub fn survey(records: &[u8], from: Position) -> Survey {
+    let mut found = Survey::default();
+    for record in envelope::records(records, from) {
+        found.tells_streams |= record.kind == Kind::Stream;
+        let goes_on =
+            record.kind == Kind::Part && ImportPart::decode(record.body).is_ok_and(|part| part.is_followed());
+        if !goes_on {
+            found.applicable = (record.end.offset - from.offset) as usize;
         }
     }
-    done
+    found
 }
 
-/// The record at the start of bytes, if all of it is there.
-fn whole(bytes: &[u8], at: Position) -> Option<Record<'_>> {
-    let length = (bytes.len() >= ENVELOPE_BYTES).then(|| envelope::peek(bytes, at).ok()).flatten()?;
-    envelope::decode(bytes.get(..length)?, at).ok()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Stamp;
 
-/// Whether a record is a part of an import that goes on after it.
-fn goes_on(record: &Record<'_>) -> bool {
-    record.kind == Kind::Part && ImportPart::decode(record.body).is_ok_and(|part| part.is_followed())
-}
+    const FROM: Position = Position { generation: 0, offset: 1000 };
+    const OWNER: u32 = 7;
 
-/// Whether one of the records, which begin at `from`, says how far a stream has been applied: it is true only once what other shards were
-/// sent before is applied, too.
-pub fn tells_stream_positions(records: &[u8], from: Position) -> bool {
-    let (mut at, mut used) = (from, 0);
-    while let Some(record) = whole(&records[used..], at) {
-        if record.kind == Kind::Stream {
-            return true;
+    /// Records of these kinds and bodies, one after the other.
+    fn log(records: &[(Kind, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, body) in records {
+            let start = bytes.len();
+            let at = FROM.plus(start as u64);
+            envelope::open(&mut bytes, OWNER, *kind, Stamp::default(), at, 0);
+            bytes.extend_from_slice(body);
+            envelope::close(&mut bytes[start..]);
         }
-        used += (record.end.offset - at.offset) as usize;
-        at = record.end;
+        bytes
     }
-    false
+
+    fn part(offset: u64) -> Vec<u8> {
+        let mut body = Vec::new();
+        ImportPart { total: 6, offset, bytes: b"abc" }.encode(&mut body);
+        body
+    }
+
+    #[test]
+    fn what_has_not_come_whole_waits() {
+        let (first, last) = (part(0), part(3));
+        let bytes =
+            log(&[(Kind::Delete, b"1"), (Kind::Part, &first), (Kind::Part, &last), (Kind::Stream, b"s")]);
+        let ends: Vec<usize> = envelope::records(&bytes, FROM)
+            .map(|record| (record.end.offset - FROM.offset) as usize)
+            .collect();
+        for cut in 0..=bytes.len() {
+            let want = match cut {
+                _ if cut >= ends[3] => Survey { applicable: ends[3], tells_streams: true },
+                _ if cut >= ends[2] => Survey { applicable: ends[2], tells_streams: false },
+                // Half of an import is none.
+                _ if cut >= ends[0] => Survey { applicable: ends[0], tells_streams: false },
+                _ => Survey::default(),
+            };
+            assert_eq!(survey(&bytes[..cut], FROM), want, "{cut} bytes");
+            let is_whole = [0, ends[0], ends[2], ends[3]].contains(&cut);
+            assert_eq!(check_whole(&bytes[..cut], FROM, OWNER).is_ok(), is_whole, "{cut} bytes");
+        }
+        assert!(check_whole(&bytes, FROM, OWNER + 1).is_err_and(|text| text.contains("another shard")));
+        assert!(check_whole(&bytes, FROM.plus(1), OWNER).is_err());
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(check_whole(&changed, FROM, OWNER).is_err(), "bit {bit}");
+        }
+    }
 }
