@@ -99,7 +99,7 @@ fn what_the_new_primary_does_not_have_is_set_aside() {
     assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
     assert!(a.store().join("tokens.mine").exists());
     let aside = std::fs::read_dir(a.store()).unwrap().map(|entry| entry.unwrap().path());
-    let aside = aside.filter(|path| path.to_string_lossy().contains("/diverged-")).collect::<Vec<_>>();
+    let aside = aside.filter(|path| path.to_string_lossy().contains("/before-copy-")).collect::<Vec<_>>();
     assert_eq!(aside.len(), 1);
     let exported = a.path("exported");
     a.tool(&["export", "--from", aside[0].to_str().unwrap(), "--all", "--to", exported.to_str().unwrap()]);

@@ -56,28 +56,6 @@ impl Assembly {
         Ok(Assembly { disk: RealDisk::open(root)?, root: root.to_owned() })
     }
 
-    /// Begins a store in a directory that may hold other files, such as tokens, but no part of a store.
-    ///
-    /// # Errors
-    /// `AlreadyExists` when there is one; the system's.
-    pub fn begin_beside(root: &Path) -> io::Result<Assembly> {
-        std::fs::create_dir_all(root)?;
-        let assembly = Assembly { disk: RealDisk::open(root)?, root: root.to_owned() };
-        match parts_of_store(root)?.first() {
-            None => Ok(assembly),
-            Some(part) => {
-                Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("\"{}\" is there", part.display())))
-            }
-        }
-    }
-
-    /// Removes what was made, and leaves other files.
-    pub fn discard_parts(self) {
-        for path in parts_of_store(&self.root).unwrap_or_default() {
-            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-        }
-    }
-
     /// Begins a shard, of which `manifest` is the text of a captured one.
     ///
     /// # Errors

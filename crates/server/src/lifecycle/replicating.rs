@@ -30,18 +30,22 @@ pub(super) fn open(settings: &Settings, awaited: Option<&Arc<Awaited>>) -> Resul
             tracing::warn!("the primary no longer has the log that this store lacks: it is copied again")
         }
         FollowerFit::Diverged(text) => {
-            tracing::error!("{text}: the store is set aside, and that of the primary is copied")
+            tracing::error!(
+                "{text}: the store is set aside, and that of the primary is copied; to keep it instead, start without [follow] and promote it"
+            )
         }
     }
     engine.stop().map_err(|error| format!("the old store did not close well: {error}"))?;
     drop(engine);
-    if let Some(aside) = preparing::set_aside(&stripes.store, &fit)? {
-        tracing::error!(
+    match (preparing::copy_anew(follow, &stripes.store)?, fit) {
+        (Some(aside), FollowerFit::Diverged(_)) => tracing::error!(
             directory = %aside.display(),
-            "what only the old store has is in this directory: look with roundel export --store, and remove it by hand"
-        );
+            "what only the old store has is in this directory: look with roundel export --from, and remove it by hand"
+        ),
+        // The primary has all of it.
+        (Some(aside), _) => std::fs::remove_dir_all(aside).map_err(|error| error.to_string())?,
+        (None, _) => {}
     }
-    preparing::copy_if_missing(follow, &stripes.store)?;
     layout::open(settings)
 }
 

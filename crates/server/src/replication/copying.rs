@@ -87,12 +87,12 @@ struct CopiedShard {
 }
 
 impl Copying {
-    /// Begins it in a directory that holds no store.
+    /// Begins it in a directory, which is empty or not there.
     ///
     /// # Errors
     /// The system's.
     pub(super) fn begin(directory: &Path, identity: &[u8]) -> io::Result<Copying> {
-        let assembly = Assembly::begin_beside(directory)?;
+        let assembly = Assembly::begin(directory)?;
         let identity = String::from_utf8_lossy(identity).into_owned();
         let (history, shards, file) = Default::default();
         Ok(Copying { assembly, identity, history, shards, file, bytes: 0, told: Instant::now() })
@@ -184,7 +184,7 @@ impl Copying {
 
     /// Removes what was made.
     pub(super) fn discard(self) {
-        self.assembly.discard_parts();
+        self.assembly.discard();
     }
 }
 

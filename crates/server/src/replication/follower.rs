@@ -99,7 +99,7 @@ impl Follower {
             }
             let mut text = end.to_string();
             if let End::Told(Ending::Gone | Ending::Diverged, _) = end {
-                text += "; it is copied again when this daemon is started the next time";
+                text += "; when this daemon is started the next time, it begins with a new copy";
                 wait = RETRY_MAX;
             }
             self.state.following.failed(&text);
