@@ -141,22 +141,18 @@ pub fn evaluate(
     let end = options.end.unwrap_or(grid.last());
     let query = Context { start: grid.start, end, step: if is_range { grid.step } else { 0 } };
     let mut evaluator = Evaluator { query, is_range, options, source, notes: Notes::default() };
-    if expr.value_type() == Type::Matrix {
-        if is_range {
-            return refuse(format!(
-                "invalid expression type {:?} for range query, must be Scalar or instant Vector",
-                Type::Matrix.name()
-            ));
-        }
+    let kind = expr.value_type();
+    if is_range && !matches!(kind, Type::Scalar | Type::Vector) {
+        return refuse(format!(
+            "invalid expression type {:?} for range query, must be Scalar or instant Vector",
+            kind.name()
+        ));
+    }
+    if kind == Type::Matrix {
         let data = Data::Matrix(evaluator.matrix(expr, grid)?);
         return Ok(Answer { grid, data, notes: evaluator.notes });
     }
     let data = match evaluator.value(expr, grid)? {
-        Value::Text(_) if is_range => {
-            return refuse(
-                "invalid expression type \"string\" for range query, must be Scalar or instant Vector",
-            );
-        }
         Value::Text(text) => Data::Text(text),
         Value::Scalar(values) => Data::Scalar(values),
         Value::Vector(columns) => {
@@ -192,7 +188,7 @@ impl Evaluator<'_> {
     pub(crate) fn value(&mut self, expr: &Expr, grid: Grid) -> Result<Value> {
         self.source.reserve(0)?;
         match &expr.kind {
-            Kind::Number(number) => Ok(Value::Scalar(vec![*number; grid.count])),
+            Kind::Number(number) => self.repeated(*number, grid).map(Value::Scalar),
             Kind::Text(text) => Ok(Value::Text(text.clone())),
             Kind::Paren(inner) | Kind::Plus(inner) => self.value(inner, grid),
             Kind::Negate(inner) => match self.value(inner, grid)? {
@@ -203,7 +199,7 @@ impl Evaluator<'_> {
             Kind::Selector(selector) => self.instants(selector, grid).map(Value::Vector),
             Kind::Call(function, arguments) => self.call(expr, function.name, arguments, grid),
             Kind::Aggregate(aggregate) => self.aggregate(aggregate, grid).map(Value::Vector),
-            Kind::Binary(binary) => self.binary(expr, binary, grid),
+            Kind::Binary(binary) => self.binary(binary, grid),
             Kind::Subquery(_) => refuse("a range vector stands where a value should"),
         }
     }
@@ -230,6 +226,12 @@ impl Evaluator<'_> {
             Value::Text(text) => Ok(text),
             _ => refuse("expected a string"),
         }
+    }
+
+    /// A number at every time.
+    pub(crate) fn repeated(&mut self, number: f64, grid: Grid) -> Result<Vec<f64>> {
+        self.reserve(1, grid)?;
+        Ok(vec![number; grid.count])
     }
 
     /// Takes memory for so many columns.

@@ -99,20 +99,29 @@ mod tests {
             "[step()]",
             "count_values(\"v\", ",
         ];
-        let mut state = 1u64;
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) as usize % below
-        };
+        let mut random = oracle::random::Random::new(1);
         for _ in 0..30_000 {
-            let count = 1 + random(12);
-            let mut text: String = (0..count).map(|_| parts[random(parts.len())]).collect();
+            let count = random.between(1, 12);
+            let mut text: String = (0..count).map(|_| random.pick(&parts)).collect();
             // Most of what is open is closed, so that more of it is a query.
             let open = text.matches('(').count().saturating_sub(text.matches(')').count());
             text.push_str(&")".repeat(open));
             fuzz_promql(text.as_bytes());
         }
         fuzz_promql(&[0xff, b'(', 0]);
+    }
+
+    #[test]
+    fn numbers_of_many_times_take_memory() {
+        // Each level of the nesting holds a million numbers while the rest is computed.
+        let sum = format!("{}1{}", "1+(".repeat(60), ")".repeat(60));
+        let round = format!("{}vector(1){}", "round(".repeat(60), ")".repeat(60));
+        for inner in [format!("vector({sum})"), round] {
+            let expr = parse(&format!("max_over_time({inner}[1000000s:1s])")).unwrap();
+            let refused =
+                evaluate(&expr, Grid::at(0), false, &Options::default(), &mut Few { bytes: 100 << 20 });
+            assert_eq!(refused.unwrap_err().to_string(), "no memory");
+        }
     }
 
     #[test]

@@ -108,10 +108,7 @@ fn two_digits(value: f64) -> String {
     let rounded: f64 = format!("{value:.1e}").parse().unwrap_or(value);
     let size = rounded.abs();
     if size != 0.0 && !(1e-4..100.0).contains(&size) {
-        let text = format!("{rounded:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
-        return format!("{digits}e{sign}{exponent:0>2}");
+        return crate::number::with_exponent(rounded);
     }
     format!("{rounded}")
 }

@@ -1,23 +1,32 @@
 //! Numbers and durations as PromQL writes them.
 
+use std::fmt::Write;
+
 /// A number as Prometheus' answers write it: the shortest digits that read back, without an exponent between 1e-6 and 1e21.
 pub fn text(value: f64) -> String {
+    let mut out = String::new();
+    write(&mut out, value);
+    out
+}
+
+/// Appends what [`text`] says.
+pub fn write(out: &mut String, value: f64) {
     let size = value.abs();
-    if value.is_nan() {
-        "NaN".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
-    } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{value:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = match exponent.strip_prefix('-') {
-            Some(rest) => ('-', rest),
-            None => ('+', exponent),
-        };
-        format!("{digits}e{sign}{exponent:0>2}")
-    } else {
-        format!("{value}")
-    }
+    // Writing to a text cannot fail.
+    let _ = match () {
+        () if value.is_nan() => out.write_str("NaN"),
+        () if value.is_infinite() => out.write_str(if value > 0.0 { "+Inf" } else { "-Inf" }),
+        () if size != 0.0 && !(1e-6..1e21).contains(&size) => out.write_str(&with_exponent(value)),
+        () => write!(out, "{value}"),
+    };
+}
+
+/// A number with an exponent of at least two digits.
+pub(crate) fn with_exponent(value: f64) -> String {
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+    format!("{digits}e{sign}{exponent:0>2}")
 }
 
 /// A number as OpenMetrics writes bounds and quantiles: one that is whole with `.0`.
@@ -34,13 +43,7 @@ pub fn plain(value: f64) -> String {
 /// A number as messages have it: with an exponent where it is below 1e-4 or from 1e21 on.
 pub fn short(value: f64) -> String {
     let size = value.abs();
-    if (1e-6..1e-4).contains(&size) { text_exponent(value) } else { text(value) }
-}
-
-fn text_exponent(value: f64) -> String {
-    let text = format!("{value:e}");
-    let (digits, exponent) = text.split_once("e-").unwrap_or((&text, "0"));
-    format!("{digits}e-{exponent:0>2}")
+    if (1e-6..1e-4).contains(&size) { with_exponent(value) } else { text(value) }
 }
 
 /// Reads a number: decimal, `0x` with digits, `0` with octal digits, underscores between digits, `Inf` and `NaN` in any case.

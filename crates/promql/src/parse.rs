@@ -265,7 +265,7 @@ impl Parser {
         self.next += 1;
         // A power binds more tightly than a sign.
         let inner = self.expression(BinaryOperator::Power.precedence())?;
-        if let (Kind::Number(value), true) = (&inner.kind, inner.span.end > start) {
+        if let Kind::Number(value) = &inner.kind {
             let value = if negate { -value } else { *value };
             return self.node_to(start, inner.span.end, Kind::Number(value));
         }

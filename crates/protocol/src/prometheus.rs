@@ -25,19 +25,15 @@ mod tests {
 
     #[test]
     fn fuzzing_by_seeds() {
-        let mut state = 1u64;
-        let mut random = |below: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % below
-        };
+        let mut random = oracle::random::Random::new(1);
         let whole = [8, 1, 10, 18, 8, 100, 16, 200, 1, 26, 9, 8, 2, 18, 1, b'a', 26, 2, b'b', b'c'];
         for _ in 0..50_000 {
             let mut bytes = compress(&whole);
-            for _ in 0..random(4) {
-                let at = random(bytes.len() as u64) as usize;
-                bytes[at] = random(256) as u8;
+            for _ in 0..random.below(4) {
+                let at = random.below(bytes.len() as u64) as usize;
+                bytes[at] = random.below(256) as u8;
             }
-            bytes.truncate(random(bytes.len() as u64 + 1) as usize);
+            bytes.truncate(random.below(bytes.len() as u64 + 1) as usize);
             fuzz_remote_read(&bytes);
         }
     }

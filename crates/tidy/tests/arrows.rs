@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("collect", &["protocol", "args", "rrd", "snmp"]),
     ("suggest", &["args", "rrd"]),
     ("access", &["args", "protocol"]),
-    ("promql", &[]),
+    ("promql", &["rrd"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",

@@ -1,6 +1,6 @@
 //! Operators with two sides.
 
-use crate::ast::{Binary, BinaryOperator, Cardinality, Expr, Matching};
+use crate::ast::{Binary, BinaryOperator, Cardinality, Matching};
 use crate::labels::Labels;
 use crate::value::{ABSENT, Column, Grid, Value, is_absent};
 
@@ -8,7 +8,7 @@ use super::matching::{Pairing, labels, pairings};
 use super::{Evaluator, Result, merge, refuse, scalar};
 
 impl Evaluator<'_> {
-    pub(super) fn binary(&mut self, _expr: &Expr, binary: &Binary, grid: Grid) -> Result<Value> {
+    pub(super) fn binary(&mut self, binary: &Binary, grid: Grid) -> Result<Value> {
         let left = self.value(&binary.left, grid)?;
         let right = self.value(&binary.right, grid)?;
         match (left, right) {
@@ -97,13 +97,12 @@ impl Evaluator<'_> {
             self.paired(binary, &pairing, (&many, &one), (grid, &has_many), &mut answer)?;
         }
         // Many series may become one, as long as no two of them have a value at the same time.
-        let merged = merge(answer).or_else(|_| match matching.cardinality {
+        merge(answer).or_else(|_| match matching.cardinality {
             Cardinality::OneToOne => refuse(
                 "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)",
             ),
             _ => refuse("multiple matches for labels: grouping labels must ensure unique matches"),
-        })?;
-        Ok(merged)
+        })
     }
 
     /// The results of the series of one pairing.
@@ -126,8 +125,8 @@ impl Evaluator<'_> {
             many.check_single(&partners)?;
         }
         let compute = |many: f64, one: f64| match is_swapped {
-            true => combine(binary, one, many, is_swapped),
-            false => combine(binary, many, one, is_swapped),
+            true => combine(binary, one, many),
+            false => combine(binary, many, one),
         };
         for column in &many.columns {
             // The partner may change over time.
@@ -184,16 +183,13 @@ impl Evaluator<'_> {
 }
 
 /// A value of both, or nothing where a comparison is false.
-fn combine(binary: &Binary, left: f64, right: f64, is_swapped: bool) -> f64 {
+fn combine(binary: &Binary, left: f64, right: f64) -> f64 {
     let result = scalar::binary(binary.operator, left, right);
     if !binary.operator.is_comparison() || binary.bool {
         return result;
     }
-    match (result == 0.0, is_swapped) {
-        (true, _) => ABSENT,
-        // A comparison answers the value of its left side.
-        (false, _) => left,
-    }
+    // A comparison answers the value of its left side.
+    if result == 0.0 { ABSENT } else { left }
 }
 
 /// Results for the side of one where the side of many has nothing.
@@ -214,8 +210,8 @@ fn fill_missing(
                     return ABSENT;
                 }
                 match is_swapped {
-                    true => combine(binary, value, fill, is_swapped),
-                    false => combine(binary, fill, value, is_swapped),
+                    true => combine(binary, value, fill),
+                    false => combine(binary, fill, value),
                 }
             })
             .collect();

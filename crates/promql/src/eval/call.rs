@@ -22,7 +22,7 @@ impl Evaluator<'_> {
         if let Some(function) = scalar::calendar(name) {
             return self.calendar(function, arguments, grid);
         }
-        if let Some(values) = self.constant(name, grid) {
+        if let Some(values) = self.constant(name, grid)? {
             return Ok(Value::Scalar(values));
         }
         if arguments.iter().any(|argument| argument.value_type() == crate::ast::Type::Matrix) {
@@ -48,17 +48,20 @@ impl Evaluator<'_> {
     }
 
     /// What functions without arguments answer.
-    fn constant(&self, name: &str, grid: Grid) -> Option<Vec<f64>> {
+    fn constant(&mut self, name: &str, grid: Grid) -> Result<Option<Vec<f64>>> {
         let value = match name {
-            "time" => return Some(grid.times().map(|time| time as f64 / 1000.0).collect()),
+            "time" => {
+                self.reserve(1, grid)?;
+                return Ok(Some(grid.times().map(|time| time as f64 / 1000.0).collect()));
+            }
             "pi" => std::f64::consts::PI,
             "start" => self.query.start as f64 / 1000.0,
             "end" => self.query.end as f64 / 1000.0,
             "range" => (self.query.end - self.query.start) as f64 / 1000.0,
             "step" => self.query.step as f64 / 1000.0,
-            _ => return None,
+            _ => return Ok(None),
         };
-        Some(vec![value; grid.count])
+        self.repeated(value, grid).map(Some)
     }
 
     fn calendar(&mut self, function: fn(f64) -> f64, arguments: &[Expr], grid: Grid) -> Result<Value> {
@@ -93,7 +96,7 @@ impl Evaluator<'_> {
             "round" => {
                 let nearest = match arguments.get(1) {
                     Some(nearest) => self.scalar(nearest, grid)?,
-                    None => vec![1.0; grid.count],
+                    None => self.repeated(1.0, grid)?,
                 };
                 let columns = self.vector(&arguments[0], grid)?;
                 self.map(columns, |index, value| scalar::round(value, nearest[index as usize]))
@@ -119,11 +122,14 @@ impl Evaluator<'_> {
     }
 
     fn clamp(&mut self, name: &str, arguments: &[Expr], grid: Grid) -> Result<Vec<Column>> {
-        let no_limit = |value| vec![value; grid.count];
-        let (low, high) = match name {
-            "clamp_min" => (self.scalar(&arguments[1], grid)?, no_limit(f64::INFINITY)),
-            "clamp_max" => (no_limit(f64::NEG_INFINITY), self.scalar(&arguments[1], grid)?),
-            _ => (self.scalar(&arguments[1], grid)?, self.scalar(&arguments[2], grid)?),
+        let low = match name {
+            "clamp_max" => self.repeated(f64::NEG_INFINITY, grid)?,
+            _ => self.scalar(&arguments[1], grid)?,
+        };
+        let high = match name {
+            "clamp_min" => self.repeated(f64::INFINITY, grid)?,
+            "clamp_max" => self.scalar(&arguments[1], grid)?,
+            _ => self.scalar(&arguments[2], grid)?,
         };
         let mut columns = self.vector(&arguments[0], grid)?;
         for column in &mut columns {

@@ -22,7 +22,7 @@ fn key(labels: &Labels, matching: &Matching) -> Labels {
     let has = |name: &str| matching.labels.iter().any(|label| label == name);
     match matching.on {
         true => labels.filter(has),
-        false => labels.filter(|name| name != NAME && !matches!(name, "__type__" | "__unit__") && !has(name)),
+        false => labels.without_name().filter(|name| !has(name)),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Operators and functions of numbers.
 
+use rrd::when::calendar::{Calendar, Civil, Utc};
+
 use crate::ast::BinaryOperator;
+use crate::calendar::days_in_month;
 
 /// The result of an operator; a comparison answers 1 or 0.
 pub fn binary(operator: BinaryOperator, left: f64, right: f64) -> f64 {
@@ -63,21 +66,24 @@ pub(super) fn simple(name: &str) -> Option<fn(f64) -> f64> {
 
 /// Functions of a time in seconds.
 pub(super) fn calendar(name: &str) -> Option<fn(f64) -> f64> {
-    use crate::calendar::{Civil, days_in_month};
     Some(match name {
-        "day_of_month" => |time| Civil::of(time as i64).day as f64,
-        "day_of_week" => |time| Civil::of(time as i64).weekday as f64,
-        "day_of_year" => |time| Civil::of(time as i64).day_of_year as f64,
+        "day_of_month" => |time| f64::from(civil(time).day),
+        "day_of_week" => |time| f64::from(civil(time).weekday),
+        "day_of_year" => |time| f64::from(civil(time).year_day + 1),
         "days_in_month" => |time| {
-            let civil = Civil::of(time as i64);
-            days_in_month(civil.year, civil.month) as f64
+            let civil = civil(time);
+            f64::from(days_in_month(civil.year, civil.month + 1))
         },
-        "hour" => |time| Civil::of(time as i64).hour as f64,
-        "minute" => |time| Civil::of(time as i64).minute as f64,
-        "month" => |time| Civil::of(time as i64).month as f64,
-        "year" => |time| Civil::of(time as i64).year as f64,
+        "hour" => |time| f64::from(civil(time).hour),
+        "minute" => |time| f64::from(civil(time).minute),
+        "month" => |time| f64::from(civil(time).month + 1),
+        "year" => |time| f64::from(civil(time).year),
         _ => return None,
     })
+}
+
+fn civil(seconds: f64) -> Civil {
+    Utc.local(seconds as i64)
 }
 
 /// `value` to the nearest multiple of `nearest`, halves upwards.

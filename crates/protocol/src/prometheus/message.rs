@@ -117,6 +117,18 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], DecodeError> {
+    let (taken, after) = rest.split_at_checked(count).ok_or(DecodeError::Broken)?;
+    *rest = after;
+    Ok(taken)
+}
+
+/// Reads bytes that follow their number.
+fn bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
+    let count = usize::try_from(varint(rest)?).map_err(|_| DecodeError::Broken)?;
+    take(rest, count)
+}
+
 /// Calls `each` with the fields of a message.
 fn fields<'a>(
     mut rest: &'a [u8],
@@ -129,22 +141,11 @@ fn fields<'a>(
             return Err(DecodeError::TooLong);
         }
         let key = varint(&mut rest)?;
-        let mut take = |bytes: usize| {
-            let (taken, after) = rest.split_at_checked(bytes).ok_or(DecodeError::Broken)?;
-            rest = after;
-            Ok(taken)
-        };
         let field = match key & 7 {
             0 => Field::Number(varint(&mut rest)?),
-            1 => take(8).map(|_| Field::Fixed)?,
-            5 => take(4).map(|_| Field::Fixed)?,
-            2 => {
-                let length = varint(&mut rest)?;
-                let length = usize::try_from(length).map_err(|_| DecodeError::Broken)?;
-                let (taken, after) = rest.split_at_checked(length).ok_or(DecodeError::Broken)?;
-                rest = after;
-                Field::Bytes(taken)
-            }
+            1 => take(&mut rest, 8).map(|_| Field::Fixed)?,
+            5 => take(&mut rest, 4).map(|_| Field::Fixed)?,
+            2 => Field::Bytes(bytes(&mut rest)?),
             _ => return Err(DecodeError::Broken),
         };
         each(key >> 3, field)?;
@@ -256,8 +257,9 @@ pub fn samples_answer(results: &[Vec<Samples>]) -> Vec<u8> {
         for one in series {
             let mut bytes = Vec::with_capacity(one.samples.len() * 18);
             put_labels(&mut bytes, &one.labels);
+            let mut sample = Vec::with_capacity(20);
             for (time, value) in &one.samples {
-                let mut sample = Vec::with_capacity(20);
+                sample.clear();
                 put_varint(&mut sample, 1 << 3 | 1);
                 sample.extend_from_slice(&value.to_bits().to_le_bytes());
                 put_number(&mut sample, 2, *time);

@@ -13,14 +13,18 @@ struct Bits {
 
 impl Bits {
     fn push(&mut self, value: u64, count: u32) {
-        for index in (0..count).rev() {
+        let mut left = count;
+        while left > 0 {
             if self.free == 0 {
                 self.bytes.push(0);
                 self.free = 8;
             }
-            self.free -= 1;
+            let taken = left.min(self.free);
+            left -= taken;
+            self.free -= taken;
+            let bits = (value >> left) as u8 & (0xff >> (8 - taken));
             if let Some(last) = self.bytes.last_mut() {
-                *last |= ((value >> index & 1) as u8) << self.free;
+                *last |= bits << self.free;
             }
         }
     }
@@ -118,5 +122,93 @@ mod tests {
         // 16 bits of count, 8 of time, 64 of value, 16 of the first distance, 1 of value, then 2 each.
         assert_eq!(chunk.len(), (16 + 8 + 64 + 16 + 1 + 4_usize).div_ceil(8));
         assert_eq!(chunk[..3], [0, 4, 0]);
+    }
+
+    /// Reads bits, the highest first.
+    struct Reader<'a>(&'a [u8], usize);
+
+    impl Reader<'_> {
+        fn take(&mut self, count: u32) -> u64 {
+            (0..count).fold(0, |value, _| {
+                let bit = self.0[self.1 / 8] >> (7 - self.1 % 8) & 1;
+                self.1 += 1;
+                value << 1 | u64::from(bit)
+            })
+        }
+
+        fn varint(&mut self) -> u64 {
+            let (mut value, mut shift) = (0, 0);
+            loop {
+                let byte = self.take(8);
+                value |= (byte & 127) << shift;
+                shift += 7;
+                if byte < 128 {
+                    return value;
+                }
+            }
+        }
+
+        /// A number with its sign, as `push_difference` writes it.
+        fn difference(&mut self) -> i64 {
+            let width = match (0..4).take_while(|_| self.take(1) == 1).count() {
+                0 => return 0,
+                1 => 14,
+                2 => 17,
+                3 => 20,
+                _ => return self.take(64) as i64,
+            };
+            let value = self.take(width) as i64;
+            if value > 1 << (width - 1) { value - (1 << width) } else { value }
+        }
+    }
+
+    /// The samples of a chunk, as the description of Prometheus' format has it.
+    fn read(chunk: &[u8]) -> Vec<(i64, u64)> {
+        let mut bits = Reader(chunk, 0);
+        let count = bits.take(16);
+        let zigzag = bits.varint();
+        let (mut time, mut delta) = ((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64), 0);
+        let mut value = bits.take(64);
+        let (mut before, mut width) = (0, 0);
+        let mut all = vec![(time, value)];
+        for index in 1..count {
+            delta = if index == 1 { bits.varint() as i64 } else { delta + bits.difference() };
+            time += delta;
+            if bits.take(1) == 1 {
+                if bits.take(1) == 1 {
+                    before = bits.take(5) as u32;
+                    width = match bits.take(6) as u32 {
+                        0 => 64,
+                        width => width,
+                    };
+                }
+                value ^= bits.take(width) << (64 - before - width);
+            }
+            all.push((time, value));
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        oracle::random::each_seed(300, |seed| {
+            let mut random = oracle::random::Random::new(seed);
+            let mut time = random.below(1 << 41) as i64 - (1 << 40);
+            let samples: Vec<(i64, f64)> = (0..random.between(1, SAMPLES_MAX as u64))
+                .map(|_| {
+                    let size = [1, 1, 10_000, 60_000, 500_000, 1 << 40][random.below(6) as usize];
+                    time += 1 + random.below(size) as i64;
+                    let value = match random.below(4) {
+                        0 => f64::from_bits(random.next()),
+                        1 => random.below(10) as f64,
+                        2 => -0.1 * random.below(1000) as f64,
+                        _ => 5.0,
+                    };
+                    (time, value)
+                })
+                .collect();
+            let want: Vec<_> = samples.iter().map(|(time, value)| (*time, value.to_bits())).collect();
+            assert_eq!(read(&chunk(&samples)), want);
+        });
     }
 }
