@@ -102,6 +102,13 @@ fn a_store_is_served_before_it_has_come() {
     // Nothing takes it for a whole store, or for a damaged one.
     let plain = || Stripes::open(Arc::new(RealDisk::open(&to).unwrap()), &Options::default());
     assert!(plain().err().unwrap().to_string().contains("restore is not complete"));
+    // An empty place has lost nothing.
+    let files = awaited(&Faulty::new(1, Faults::default()), &to);
+    let subject = open(&files, 0);
+    let failed = subject.store.read(&name(7)).unwrap_err().to_string();
+    assert!(failed.contains("there is no backup in this place now"), "{failed}");
+    assert_eq!(files.coming().lost, [""; 0]);
+    drop((subject, files));
     // While the server fails, updates are taken and reads of what is there are answered; others fail and pass.
     let files = awaited(&place, &to);
     let subject = open(&files, 0);
