@@ -116,8 +116,8 @@ pub struct Pruning {
 pub async fn clock_differs(objects: &Objects, now: SystemTime) -> Result<Option<Duration>, ObjectError> {
     let Some(server) = server_now(objects).await? else { return Ok(None) };
     let differs = match now.duration_since(server) {
-        Ok(ahead) => ahead,
-        Err(behind) => behind.duration(),
+        Ok(server_is_late) => server_is_late,
+        Err(server_is_early) => server_is_early.duration(),
     };
     Ok(Some(differs).filter(|differs| *differs > CLOCK_DIFFERS_MAX))
 }

@@ -17,7 +17,7 @@ use store::filenames;
 use tokio::runtime::Runtime;
 
 use crate::location::Access;
-use crate::manifest::BackedFile;
+use crate::manifest::{BackedFile, NEWEST, newest};
 use crate::objects::{Limits, ObjectError, Objects};
 use crate::parts::{self, PART_BYTES};
 use crate::run::BackupSettings;
@@ -99,9 +99,10 @@ impl Restoring {
         Restoring { version: VERSION, origin, files }
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        // Paths of the store and of the origin are text.
-        serde_json::to_vec(self).unwrap_or_default()
+    /// # Errors
+    /// When a path, such as that of the key, is no text.
+    pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
     }
 
     /// Reads the file of a store in a directory; `None`: there is none, so that everything is there.
@@ -142,7 +143,8 @@ type Names = Mutex<HashMap<PathBuf, Arc<Vec<String>>>>;
 
 /// The objects of files, fetched on a runtime of their own, so that any thread may wait for them.
 struct Parts {
-    runtime: Runtime,
+    /// There until it is dropped.
+    runtime: Option<Runtime>,
     objects: Arc<Objects>,
     files: HashMap<PathBuf, LaterFile>,
     names: Arc<Names>,
@@ -157,7 +159,7 @@ impl Parts {
             .enable_all()
             .build()?;
         Ok(Parts {
-            runtime,
+            runtime: Some(runtime),
             objects: Arc::new(objects),
             files: files.iter().map(|one| (one.path.clone(), one.clone())).collect(),
             names: Arc::default(),
@@ -176,10 +178,12 @@ impl PartSource for Parts {
         let (sender, receiver) = mpsc::channel();
         let (objects, names) = (Arc::clone(&self.objects), Arc::clone(&self.names));
         let (path, file) = (path.to_owned(), one.file.clone());
-        self.runtime.spawn(async move {
+        let work = async move {
             // Its thread may have stopped waiting.
             let _ = sender.send(fetch(&objects, &names, path, &file, part).await);
-        });
+        };
+        // Without a runtime, the sender is gone at once.
+        self.runtime.as_ref().map(|runtime| runtime.spawn(work));
         let fetched = loop {
             match receiver.recv_timeout(LOOK) {
                 Ok(fetched) => break fetched,
@@ -205,7 +209,37 @@ impl PartSource for Parts {
     }
 }
 
+impl Drop for Parts {
+    /// Does not wait for fetches, as a runtime does by itself: the last one who holds this may be a thread that must not wait.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 async fn fetch(
+    objects: &Objects,
+    names: &Names,
+    path: PathBuf,
+    file: &BackedFile,
+    part: u64,
+) -> Result<Vec<u8>, ObjectError> {
+    match fetch_part(objects, names, path, file, part).await {
+        Err(ObjectError::Missing(name)) if !is_backup(objects).await? => {
+            Err(ObjectError::Failed(name, "there is no backup in this place now".to_string()))
+        }
+        fetched => fetched,
+    }
+}
+
+/// Whether there is a backup at all: in a directory that is not mounted, or a bucket that is gone, everything is missing, and
+/// nothing is lost for good.
+async fn is_backup(objects: &Objects) -> Result<bool, ObjectError> {
+    Ok(objects.look(NEWEST).await?.is_some() || newest(objects).await?.is_some())
+}
+
+async fn fetch_part(
     objects: &Objects,
     names: &Names,
     path: PathBuf,

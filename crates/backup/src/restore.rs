@@ -189,7 +189,7 @@ async fn all_shards(
     }
     let Some(origin) = wanted.later.filter(|_| !later.is_empty()) else { return Ok(()) };
     restored.later_bytes = later.iter().map(|one| one.file.bytes - one.end).sum();
-    let text = Restoring::new(origin.clone(), later).encode();
+    let text = Restoring::new(origin.clone(), later).encode()?;
     Ok(assembly.expect_later(&text)?)
 }
 

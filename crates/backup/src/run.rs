@@ -172,6 +172,8 @@ async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupS
                 }
                 if let Some(keep) = &settings.keep
                     && pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL)
+                    // It would take the time of the last round.
+                    && !status.is_stopped()
                 {
                     pruned = Some(Instant::now());
                     prune_now(&mut uploader, keep).await;
@@ -209,7 +211,7 @@ async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
         Ok(Some(differs)) => {
             tracing::warn!(
                 seconds = differs.as_secs(),
-                "the backup is not pruned: the server's clock is another"
+                "the backup is not pruned: this machine's clock and the server's differ"
             );
             return;
         }

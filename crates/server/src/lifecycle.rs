@@ -128,9 +128,10 @@ fn serve(
     let mut copies = Copies::find(&settings).map_err(fail)?;
     let service = open_service(&mut settings, access, copies.awaited())?;
     duties.forward(&service, &mut settings)?;
+    copies.start(&service, &mut settings).map_err(fail)?;
+    // It waits for a restore, which is known now.
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
-    copies.start(&service, &mut settings).map_err(fail)?;
     let scheme = if sockets.door.is_encrypted() { "https" } else { "http" };
     let replication = replicating::state(&service);
     let followers = sockets.followers.take();
@@ -163,9 +164,10 @@ fn serve(
     };
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("stopping");
+    // First, because the others may be reading what has not come.
+    copies.stop_completing();
     drop(scrubber);
     let unsent = duties.stop_forwarding();
-    copies.stop_completing();
     if request == StopRequest::Flushed {
         daemon.service().engine.flush(None).map_err(fail)?;
     }

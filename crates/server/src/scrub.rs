@@ -30,6 +30,8 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 const UNPAUSED_BYTES: u64 = 64 << 10;
 /// After a pass that failed, such as on a full machine.
 const RETRY: Duration = Duration::from_secs(3600);
+/// How often it is looked whether a restore is complete.
+const RESTORE_LOOK: Duration = Duration::from_secs(1);
 /// The most findings of a pass that are kept; the log has them all.
 const FINDINGS_MAX: usize = 10_000;
 
@@ -166,7 +168,7 @@ impl Work {
         };
         let metrics = &self.service.metrics;
         metrics.scrub_last_pass.set(progress.ended as i64);
-        loop {
+        while self.wait_for_restore() {
             let pause = interval.map_or(Duration::MAX, |interval| progress.due_in(interval, seconds()));
             if !self.service.scrub.wait(pause.min(Duration::from_secs(86_400))) {
                 return;
@@ -182,6 +184,24 @@ impl Work {
                 self.pass_slowly(interval, &mut progress);
             }
         }
+    }
+
+    /// Waits until no part of the store is still to come: a read would have it fetched, and would take it for damaged while its
+    /// server fails. False when the thread is to stop.
+    fn wait_for_restore(&self) -> bool {
+        let is_restoring =
+            || self.service.metrics.restoring.get().is_some_and(|awaited| awaited.coming().left > 0);
+        while is_restoring() {
+            if !self.service.scrub.wait(RESTORE_LOOK) {
+                return false;
+            }
+            let mut state = self.service.scrub.lock();
+            if std::mem::take(&mut state.requested) {
+                state.report.is_running = false;
+                state.report.failure = Some("the restore of the store is not complete".to_string());
+            }
+        }
+        true
     }
 
     fn note(&self, progress: &Progress) {

@@ -168,6 +168,13 @@ impl Awaited {
     /// Fetches all parts, the newest files first, on so many threads, until all have come or it is stopped. Failures are
     /// waited out.
     pub fn fill(&self, threads: usize) {
+        // More than once when the disk has failed at the end of a file, which comes again then.
+        while !lock(&self.files).is_empty() && !self.is_stopped.load(Ordering::SeqCst) {
+            self.fetch_all(threads);
+        }
+    }
+
+    fn fetch_all(&self, threads: usize) {
         let mut files: Vec<_> = lock(&self.files).values().cloned().collect();
         // Numbers of files grow with time.
         files.sort_by(|one, other| other.path.file_name().cmp(&one.path.file_name()));
@@ -210,14 +217,20 @@ impl Awaited {
         }
     }
 
-    /// Sees to it that a part is there. Of several threads one fetches it, and the others wait.
+    /// Sees to it that a part is there. Of several threads one fetches it, and the others wait; when it fails, for all of them.
     fn bring(&self, file: &Arc<File>, part: u64) -> io::Result<()> {
         let index = part as usize;
         let mut parts = lock(&file.parts);
+        let mut has_waited = false;
         loop {
             match parts.get(index) {
+                Some(PartState::Absent) if has_waited => {
+                    let why = lock(&self.failure).clone();
+                    return Err(io::Error::other(why.unwrap_or_else(|| "it could not be fetched".into())));
+                }
                 Some(PartState::Absent) => break,
                 Some(PartState::Fetching) => {
+                    has_waited = true;
                     parts = file.changed.wait(parts).unwrap_or_else(PoisonError::into_inner);
                 }
                 Some(PartState::There) | None => return Ok(()),
@@ -226,18 +239,21 @@ impl Awaited {
         parts[index] = PartState::Fetching;
         drop(parts);
         let fetched = self.fetch(file, part);
+        *lock(&self.failure) = fetched.as_ref().err().map(ToString::to_string);
         let mut parts = lock(&file.parts);
         parts[index] = if fetched.is_ok() { PartState::There } else { PartState::Absent };
         let is_whole = parts.iter().all(|part| *part == PartState::There);
         drop(parts);
         file.changed.notify_all();
-        *lock(&self.failure) = fetched.as_ref().err().map(ToString::to_string);
         fetched?;
-        if is_whole {
-            file.is_whole.store(true, Ordering::Release);
-            self.complete(file)?;
-        }
-        Ok(())
+        if is_whole { self.complete(file).inspect_err(|error| self.fetch_again(file, error)) } else { Ok(()) }
+    }
+
+    /// Has all of a file come again: which of its bytes a disk has that failed at its end, is not known.
+    fn fetch_again(&self, file: &File, error: &io::Error) {
+        tracing::warn!(%error, file = %file.path.display(), "a file that has come could not be completed; it comes again");
+        *lock(&self.failure) = Some(error.to_string());
+        lock(&file.parts).fill(PartState::Absent);
     }
 
     fn fetch(&self, file: &File, part: u64) -> io::Result<()> {
@@ -262,11 +278,20 @@ impl Awaited {
         if !files.get(&file.path).is_some_and(|one| Arc::ptr_eq(one, file)) {
             return Ok(());
         }
-        self.disk.rename(&filenames::awaited(&file.path), &file.path)?;
-        self.disk.sync_dir(file.path.parent().unwrap_or(Path::new("")))?;
+        let awaited = filenames::awaited(&file.path);
+        self.disk.rename(&awaited, &file.path)?;
+        if let Err(error) = self.disk.sync_dir(file.path.parent().unwrap_or(Path::new(""))) {
+            // If that fails, too, the next start finds out what its name is.
+            let _ = self.disk.rename(&file.path, &awaited);
+            return Err(error);
+        }
         files.remove(&file.path);
         drop(files);
-        self.end_if_all_there()
+        file.is_whole.store(true, Ordering::Release);
+        if let Err(error) = self.end_if_all_there() {
+            tracing::warn!(%error, "all of the restore has come; the next start says so in the store");
+        }
+        Ok(())
     }
 
     /// With the last file, the restore has ended.
@@ -350,11 +375,13 @@ impl Disk for AwaitedDisk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        // Under the lock, so that no file gets its name in between.
+        let files = lock(&self.0.files);
         let mut names = self.0.disk.list(dir)?;
         names.retain(|name| *name != *filenames::restoring(Path::new("")).as_os_str());
         for name in &mut names {
             if let Some(whole) = filenames::awaited_of(name)
-                && self.0.find(&dir.join(&whole)).is_some()
+                && files.contains_key(&dir.join(&whole))
             {
                 *name = whole;
             }
@@ -391,7 +418,12 @@ impl Disk for AwaitedDisk {
             let count = lock(&file.parts).len() as u64;
             (0..count).try_for_each(|part| self.0.bring(&file, part))?;
         }
-        self.0.disk.link_out(path, to)
+        let files = lock(&self.0.files);
+        // All of it is there, but it may not have its name yet.
+        match files.contains_key(path) {
+            true => self.0.disk.link_out(&filenames::awaited(path), to),
+            false => self.0.disk.link_out(path, to),
+        }
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

@@ -187,6 +187,53 @@ fn a_crash_at_any_moment_is_gone_on_from() {
     }
 }
 
+/// It is known to be whole only when its name is durable: until then its bytes are fetched again.
+#[test]
+fn a_file_that_cannot_be_completed_comes_again() {
+    for operation in [Operation::Sync, Operation::Rename, Operation::SyncDir] {
+        let sim = prepare(2);
+        let given = Arc::new(Given::default());
+        let disk = open(&sim, 2, &given);
+        sim.fail(operation, 0, io::ErrorKind::Other);
+        let file = disk.0.find(&path(0)).unwrap();
+        (0..3).for_each(|part| disk.0.bring(&file, part).unwrap());
+        disk.0.bring(&file, 3).unwrap_err();
+        assert_eq!(disk.list(Path::new("dir")).unwrap(), ["file-0", "file-1"]);
+        assert!(disk.0.coming().failure.is_some());
+        assert_eq!(disk.0.coming().left, 2 * BYTES);
+        assert_eq!(read(&disk, &path(0), 0, 400).unwrap(), content(0), "{operation:?}");
+        disk.0.fill(2);
+        assert_eq!(lock(&given.asked).len(), 12, "{operation:?}");
+        let plain = sim.crash().handle();
+        assert!(refuse(&*plain).is_ok());
+        assert_eq!(read(&*plain, &path(0), 0, 400).unwrap(), content(0), "{operation:?}");
+    }
+}
+
+#[test]
+fn a_failure_is_that_of_all_who_wait_for_it() {
+    let sim = prepare(1);
+    let given = Arc::new(Given::default());
+    let (open_gate, gate) = mpsc::channel();
+    *lock(&given.gate) = Some(gate);
+    given.fails.store(true, Ordering::SeqCst);
+    let disk = open(&sim, 1, &given);
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| read(&disk, &path(0), 0, 10))).collect();
+        let file = disk.0.find(&path(0)).unwrap();
+        // Each of them holds the file, and this thread; then all wait but one, or are about to.
+        while Arc::strong_count(&file) < 5 || lock(&given.asked).is_empty() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        drop(open_gate);
+        for waiting in waiting {
+            assert_eq!(waiting.join().unwrap().unwrap_err().to_string(), "no network");
+        }
+    });
+    assert_eq!(lock(&given.asked).len(), 1);
+}
+
 #[test]
 fn a_full_disk_delays_it() {
     let sim = prepare(1);
