@@ -169,7 +169,7 @@ impl ForwardTarget for DaemonTarget {
 
 /// Why a refusal will pass, if so: then everything is sent again.
 fn temporary(error: &ClientError) -> Option<Away> {
-    let passes = [ErrorCode::DiskFull, ErrorCode::Stopping, ErrorCode::Poisoned];
+    let passes = [ErrorCode::DiskFull, ErrorCode::Stopping, ErrorCode::Poisoned, ErrorCode::Unavailable];
     passes.into_iter().any(|code| error.is(code)).then(|| Away(error.to_string()))
 }
 
