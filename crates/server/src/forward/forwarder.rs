@@ -103,13 +103,14 @@ impl Forwarder {
         let ForwardSettings { name, to, identity, spool_bytes, .. } = settings;
         let target: Box<dyn ForwardTarget> = match &to {
             Destination::Roundel(_) | Destination::Rrdcached(_) => {
-                Box::new(daemons::DaemonTarget::new(&to, identity, engine))
+                Box::new(daemons::DaemonTarget::new(&to, identity, engine, Arc::clone(&stop)))
             }
             Destination::Graphite { host, port } => {
                 Box::new(carbon::CarbonTarget::new(host.clone(), *port, engine))
             }
             Destination::Prometheus(url) => Box::new(
-                prometheus::PrometheusTarget::new(url, &identity, engine).map_err(|text| fail(&text))?,
+                prometheus::PrometheusTarget::new(url, &identity, engine, Arc::clone(&stop))
+                    .map_err(|text| fail(&text))?,
             ),
         };
         tracing::info!(%to, name, waiting_bytes = source.bytes_left(), "forwarding");
@@ -138,6 +139,7 @@ impl Forwarder {
         while !self.is_stopping() {
             match self.limit().map_err(Trouble::from).and_then(|()| self.round()) {
                 Ok(()) => wait = RETRY_FIRST,
+                Err(_) if self.is_stopping() => break,
                 Err(trouble) => {
                     self.step_back(&trouble);
                     self.pause(wait);
@@ -158,12 +160,16 @@ impl Forwarder {
         self.target.reach()?;
         self.batch.clear();
         let (first_ms, left_out) = self.source.read(&mut self.batch)?;
-        self.count_left_out(left_out);
+        if left_out.lost_bytes > 0 {
+            self.target.forget();
+        }
         self.status.waiting_bytes.store(self.source.bytes_left(), Ordering::Relaxed);
         self.status.waiting_since_ms.store(first_ms.unwrap_or(0), Ordering::Relaxed);
         if !self.batch.is_empty() {
             self.send()?;
         }
+        // Only now: after a failure it is read again.
+        self.count_left_out(left_out);
         self.status.set_away("");
         self.complaints.reached(self.source.bytes_left());
         self.confirm();
@@ -181,7 +187,7 @@ impl Forwarder {
             refused[refusal.reason as usize] += refusal.count;
             complaints.refused(&refusal);
         })?;
-        // Only now: after a failure all of it comes again.
+        // After a failure all of it comes again.
         for (reason, count) in RefusalReason::ALL.into_iter().zip(refused) {
             self.status.refuse(reason, count);
         }
@@ -238,6 +244,7 @@ impl Forwarder {
         let [part, whole] = LEFT_OF_FULL;
         let left_out = self.source.drop_oldest(self.spool_bytes / whole * part)?;
         self.count_left_out(left_out);
+        self.target.forget();
         tracing::warn!(
             to = %self.name,
             dropped = left_out.readings,
