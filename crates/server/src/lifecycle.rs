@@ -18,6 +18,7 @@ use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use store::awaited::Awaited;
+use store::position::Position;
 use store::replication::Role;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -35,6 +36,7 @@ use crate::listener;
 use crate::names::Names;
 use crate::reload::{Program, Reloading};
 use crate::replication::primary::FollowerSockets;
+use crate::replication::state::ReplicationState;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
 use crate::{confine, idle_memory, logging, machine, privileges, scrub, start_check, takeover};
@@ -132,7 +134,7 @@ fn serve(
     idle_memory::use_small_pages();
     let mut copies = Copies::find(&settings).map_err(fail)?;
     let service = open_service(&mut settings, access, copies.awaited())?;
-    let mut forwarding = start_forwarding(&service, &mut settings)?;
+    let mut forwarding = start_forwarding(&service, &mut settings, None)?;
     let scrubber = scrub::start(&service, &settings)
         .map_err(|error| fail(format!("cannot start the thread that verifies the store: {error}")))?;
     copies.start(&service, &mut settings).map_err(fail)?;
@@ -161,7 +163,7 @@ fn serve(
         });
         match request {
             None => {
-                forwarding = start_forwarding(daemon.service(), &mut settings)?;
+                forwarding = forward_from_now(daemon.service(), &mut settings, &replication);
                 polling = Some(collecting.start(&mut daemon, &mut settings)?);
                 replicating::promoted(&mut daemon, &settings, &replication);
             }
@@ -215,10 +217,11 @@ fn open_service(
     Ok(service)
 }
 
-/// Forwards what the store accepts; a follower does not, because its primary does.
+/// Forwards what the store accepts, from where it was or from `begin` on; a follower does not, because its primary does.
 fn start_forwarding(
     service: &Arc<Service>,
     settings: &mut Settings,
+    begin: Option<Vec<Position>>,
 ) -> Result<Option<Forwarding>, LifecycleError> {
     let engine = &service.engine;
     if engine.replica().is_some_and(|replica| replica.tenure().role() != Role::Primary) {
@@ -227,11 +230,21 @@ fn start_forwarding(
     }
     let (forward, positions) =
         (std::mem::take(&mut settings.forward), settings.own_directory().join("forward"));
-    let forwarding = Forwarding::start(engine, forward, &positions).map_err(fail)?;
+    let forwarding = Forwarding::start(engine, forward, &positions, begin.as_deref()).map_err(fail)?;
     if !forwarding.statuses.is_empty() {
         let _ = service.metrics.forwarding.set(forwarding.statuses.clone());
     }
     Ok(Some(forwarding))
+}
+
+/// Forwards what comes since this server was promoted. It takes changes by now: no target that cannot be used ends that.
+fn forward_from_now(
+    service: &Arc<Service>,
+    settings: &mut Settings,
+    replication: &ReplicationState,
+) -> Option<Forwarding> {
+    let forwarding = start_forwarding(service, settings, replicating::epoch_began(replication));
+    forwarding.inspect_err(|error| tracing::error!("nothing is forwarded: {error}")).unwrap_or_default()
 }
 
 /// What collects, once this server takes changes.

@@ -70,18 +70,21 @@ impl From<TailError> for Trouble {
 }
 
 impl Forwarder {
-    /// Begins where the last one ended, or with what comes from now on.
+    /// Begins at `begin`, else where the last one ended, or with what comes from now on.
     ///
     /// # Errors
     /// When the positions cannot be read or written, or the target's settings cannot be used.
     pub fn open(
         (settings, engine): (ForwardSettings, Arc<dyn Engine>),
         mut source: ForwardSource,
-        positions: ForwardPositions,
+        (positions, begin): (ForwardPositions, Option<&[Position]>),
         (status, stop): (Arc<ForwardStatus>, Arc<AtomicBool>),
     ) -> Result<Self, ForwardError> {
         let fail = |error: &dyn std::fmt::Display| ForwardError(error.to_string());
-        let from = positions.load(source.identity()).map_err(|error| fail(&error))?;
+        let from = match begin {
+            Some(begin) => Some(begin.to_vec()),
+            None => positions.load(source.identity()).map_err(|error| fail(&error))?,
+        };
         let kept = match from {
             Some(from) if source.seek(&from).is_ok() => true,
             Some(_) => {
