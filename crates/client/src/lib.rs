@@ -20,3 +20,4 @@ pub mod token;
 pub use daemon::{Daemon, Daemons, Wire};
 pub use error::ClientError;
 pub use placeholder::RemoteRrd;
+pub use socket::connect_to;

@@ -90,21 +90,23 @@ impl WireSocket {
     }
 }
 
-fn connect_to(host: &str, port: u16, patience: Option<Duration>) -> io::Result<(TcpStream, SocketAddr)> {
+/// Connects to a host, `localhost` if its name is empty, by the first of its addresses that answers; each of them may take as long
+/// as `patience` says; `None` = as the system does.
+///
+/// # Errors
+/// What the system says; for an unknown host RRDtool's text.
+pub fn connect_to(host: &str, port: u16, patience: Option<Duration>) -> io::Result<(TcpStream, SocketAddr)> {
     let host = if host.is_empty() { "localhost" } else { host };
     let addresses = (host, port).to_socket_addrs().map_err(|error| unresolved(host, port, &error))?;
     let addresses: Vec<_> = addresses.collect();
     let stream = match patience {
         None => TcpStream::connect(&*addresses)?,
         Some(patience) => {
-            let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
-            for address in &addresses {
-                result = TcpStream::connect_timeout(address, patience);
-                if result.is_ok() {
-                    break;
-                }
-            }
-            result?
+            let mut failed = io::ErrorKind::AddrNotAvailable.into();
+            let connect = |address| TcpStream::connect_timeout(address, patience);
+            let connected =
+                addresses.iter().find_map(|address| connect(address).map_err(|error| failed = error).ok());
+            connected.ok_or(failed)?
         }
     };
     stream.set_nodelay(true)?;

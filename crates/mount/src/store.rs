@@ -241,7 +241,7 @@ fn errno(error: &ClientError) -> Errno {
             ErrorCode::Unsupported => Errno::OPNOTSUPP,
             ErrorCode::UnknownCommand => Errno::NOSYS,
             ErrorCode::Poisoned | ErrorCode::Damaged | ErrorCode::Stopping | ErrorCode::Fenced => Errno::IO,
-            ErrorCode::Syntax | ErrorCode::Other => Errno::INVAL,
+            ErrorCode::Syntax | ErrorCode::Other | ErrorCode::Unavailable => Errno::INVAL,
         },
         ClientError::LineBreak => Errno::NOENT,
         _ => Errno::IO,

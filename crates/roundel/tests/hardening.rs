@@ -3,6 +3,8 @@
 
 #[path = "hardening/encryption.rs"]
 mod encryption;
+#[path = "wire/signer.rs"]
+mod signer;
 mod wire;
 
 use std::fs;

@@ -6,6 +6,8 @@
 
 #[path = "peers/forward.rs"]
 mod forward;
+#[path = "wire/signer.rs"]
+mod signer;
 mod wire;
 
 use std::fs;

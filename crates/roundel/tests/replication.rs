@@ -5,10 +5,14 @@
 
 #[path = "replication/cable.rs"]
 mod cable;
+#[path = "replication/encrypted.rs"]
+mod encrypted;
 #[path = "replication/kills.rs"]
 mod kills;
 #[path = "replication/server.rs"]
 mod server;
+#[path = "wire/signer.rs"]
+mod signer;
 
 use std::time::{Duration, Instant};
 
@@ -171,6 +175,33 @@ fn a_primary_that_is_cut_off_acknowledges_nothing_and_is_fenced() {
     assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
     a.kill();
     assert!(b.say("UPDATE x.rrd 2000000050:8").contains("no follower has taken this"));
+}
+
+/// Both forward to a third server; a follower leaves that to its primary, until it is promoted.
+#[test]
+fn a_follower_forwards_only_what_comes_once_it_is_promoted() {
+    let mut pair = Pair::start("");
+    let place = tempfile::tempdir().unwrap();
+    let mut target = Server::new(place.path(), "target", "");
+    target.start();
+    let [a, b] = &mut pair.servers;
+    for server in [&mut *a, &mut *b] {
+        let to = target.path("sock");
+        server.more(&format!("[[forward]]\nto = 'unix:{}'\nname = 'target'\n", to.display()));
+    }
+    let positions = b.store().join("forward/target");
+    b.start();
+    a.say(&format!("CREATE x.rrd {CREATE}"));
+    a.say("UPDATE x.rrd 1000000010:1");
+    wait_until("the update", || b.say("LAST x.rrd") == "0 1000000010");
+    a.kill();
+    assert!(!positions.exists());
+    assert!(target.say("LAST x.rrd").starts_with("-1 "));
+    b.run(&["promote"]);
+    b.say("UPDATE x.rrd 1000000020:2");
+    wait_until("what b has taken", || target.say("LAST x.rrd") == "0 1000000020");
+    let rows = target.dump("x.rrd").into_iter().filter(|line| line.contains("<v>") && !line.contains("NaN"));
+    assert_eq!(rows.count(), 1, "b has taken one update as the primary");
 }
 
 /// A follower whose place in the log is gone begins with a copy; tokens, and a store that is another one.

@@ -656,20 +656,35 @@ impl Reader<'_> {
         (key, address): (&str, &toml::Spanned<String>),
         files: [&Option<PathBuf>; 4],
     ) -> Result<AgentIdentity, ConfigError> {
-        let path = |file: &Option<PathBuf>| file.as_deref().map(absolute).transpose();
         let [ca, certificate, private_key, token] = files;
-        let shown = match (path(certificate)?, path(private_key)?) {
+        let is_encrypted = matches!(Address::parse(address.get_ref()), Ok(Address::Tls { .. }));
+        let advice = (!is_encrypted).then_some("tls:HOST:PORT");
+        let files = self.tls_files((key, address), [ca, certificate, private_key], advice)?;
+        Ok(AgentIdentity { files, token: token.as_deref().map(absolute).transpose()? })
+    }
+
+    /// The files of TLS beside an address, which is not one of TLS when there is advice what to give instead.
+    fn tls_files(
+        &self,
+        (key, address): (&str, &toml::Spanned<String>),
+        files: [&Option<PathBuf>; 3],
+        advice: Option<&str>,
+    ) -> Result<TlsFiles, ConfigError> {
+        let path = |file: &Option<PathBuf>| file.as_deref().map(absolute).transpose();
+        let [ca, certificate, private_key] = files;
+        let identity = match (path(certificate)?, path(private_key)?) {
             (Some(certificate), Some(private_key)) => Some((certificate, private_key)),
             (None, None) => None,
             _ => return Err(self.error(key, address, "give both cert_file and key_file, or neither")),
         };
-        let files = TlsFiles { ca: path(ca)?, identity: shown };
-        let is_encrypted = matches!(Address::parse(address.get_ref()), Ok(Address::Tls { .. }));
-        if files != TlsFiles::default() && !is_encrypted {
-            let cause = "ca_file, cert_file and key_file are for TLS: give tls:HOST:PORT";
-            return Err(self.error(key, address, cause));
+        let files = TlsFiles { ca: path(ca)?, identity };
+        match advice.filter(|_| files != TlsFiles::default()) {
+            None => Ok(files),
+            Some(advice) => {
+                let cause = format!("ca_file, cert_file and key_file are for TLS: give {advice}");
+                Err(self.error(key, address, cause))
+            }
         }
-        Ok(AgentIdentity { files, token: path(token)? })
     }
 
     fn agents(&self, agents: &FileAgents) -> Result<Option<AgentsSettings>, ConfigError> {

@@ -28,6 +28,7 @@ use std::thread::JoinHandle;
 use access::PathSet;
 use client::daemon::ClientIdentity;
 use store::engine::Engine;
+use store::position::Position;
 use store::tail::{Bell, LogTail, Reach};
 
 use self::destination::Destination;
@@ -83,7 +84,8 @@ pub struct UnsentLog {
 }
 
 impl Forwarding {
-    /// Starts one thread for each target. `directory` holds the positions. Call it before the first update, of a store that was
+    /// Starts one thread for each target. `directory` holds the positions; those of `begin` are in their place where a promotion
+    /// has made this server the primary: what came before then was the former one's to forward. Call it before the first update, of a store that was
     /// opened to hold its log.
     ///
     /// # Errors
@@ -92,6 +94,7 @@ impl Forwarding {
         engine: &Arc<dyn Engine>,
         settings: Vec<ForwardSettings>,
         directory: &Path,
+        begin: Option<&[Position]>,
     ) -> Result<Self, ForwardError> {
         let mut forwarding = Forwarding { threads: Vec::new(), statuses: Vec::new() };
         for one in settings {
@@ -109,7 +112,7 @@ impl Forwarding {
             let forwarder = Forwarder::open(
                 (one, Arc::clone(engine)),
                 source,
-                positions,
+                (positions, begin),
                 (Arc::clone(&status), Arc::clone(&stop)),
             )
             .map_err(|error| cannot(&error))?;

@@ -127,7 +127,7 @@ fn serve(
     idle_memory::use_small_pages();
     let mut copies = Copies::find(&settings).map_err(fail)?;
     let service = open_service(&mut settings, access, copies.awaited())?;
-    duties.forward(&service, &mut settings)?;
+    duties.forward(&service, &mut settings, None)?;
     copies.start(&service, &mut settings).map_err(fail)?;
     // It waits for a restore, which is known now.
     let scrubber = scrub::start(&service, &settings)
@@ -154,7 +154,7 @@ fn serve(
         match request {
             None => {
                 replicating::promoted(&mut daemon, &settings, &replication);
-                duties.begin(&mut daemon, &mut settings);
+                duties.begin(&mut daemon, &mut settings, replicating::epoch_began(&replication));
             }
             Some(Request::Stop(request)) => break request,
             Some(Request::Reload) => {

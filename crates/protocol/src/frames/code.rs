@@ -34,11 +34,13 @@ pub enum ErrorCode {
     Fenced = 13,
     /// The RRD is not in the state that the request is for.
     Changed = 14,
+    /// The store takes no changes for now: another one is the primary, no follower has them, or too much waits to be written.
+    Unavailable = 15,
 }
 
 impl ErrorCode {
     /// All codes, ordered by number.
-    pub const ALL: [ErrorCode; 14] = [
+    pub const ALL: [ErrorCode; 15] = [
         ErrorCode::Other,
         ErrorCode::NoSuchRrd,
         ErrorCode::Exists,
@@ -53,6 +55,7 @@ impl ErrorCode {
         ErrorCode::Stopping,
         ErrorCode::Fenced,
         ErrorCode::Changed,
+        ErrorCode::Unavailable,
     ];
 
     /// The code with this number; [`ErrorCode::Other`] for those of later versions.

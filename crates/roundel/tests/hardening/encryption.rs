@@ -3,50 +3,17 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    date_time_ymd,
-};
-
+use crate::signer::Signer;
 use crate::wire::{Client, DEADLINE, Daemon, Kind};
 use crate::{CREATE, ROUNDEL};
 
 const RRDTOOL: &str = env!("CARGO_BIN_EXE_rrdtool");
 /// Clients that begin TLS and say no more.
 const SLOW: usize = 2_000;
-
-/// Signs certificates.
-struct Signer {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Signer {
-    fn new(name: &str) -> Self {
-        let mut params = CertificateParams::new([]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Signer { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// Writes `FILE.crt` and `FILE.key` for a name, valid until a year.
-    fn sign(&self, directory: &Path, file: &str, name: &str, until: i32) {
-        let mut params = CertificateParams::new(vec![name.to_string()]).unwrap();
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        params.not_after = date_time_ymd(until, 1, 1);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
-        fs::write(directory.join(format!("{file}.key")), key.serialize_pem()).unwrap();
-        fs::write(directory.join(format!("{file}.crt")), pem).unwrap();
-    }
-}
 
 /// A daemon with TLS on each of its ports.
 struct Guarded {

@@ -1,11 +1,14 @@
 //! Forwarding to real peers, which are away, killed, slow or of another opinion; and from a daemon that is killed at random.
 
+#[path = "forward/encrypted.rs"]
+mod encrypted;
 #[path = "forward/graphite.rs"]
 mod graphite;
 #[path = "forward/prometheus.rs"]
 mod prometheus;
 
-use std::path::Path;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -284,6 +287,79 @@ fn a_target_that_does_not_answer_delays_no_update() {
     wait_for_rows(&mut client, &mut there, "a.rrd", 500);
 }
 
+/// A file with a token that may write at `daemon`.
+fn add_token(daemon: &Daemon, directory: &Path) -> PathBuf {
+    let made = std::process::Command::new(env!("CARGO_BIN_EXE_roundel"))
+        .args(["token", "add", "first", "--write", "**", "--config"])
+        .arg(daemon.directory().join("roundel.toml"))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let text = String::from_utf8(made.stdout).unwrap();
+    let word = text.split_whitespace().max_by_key(|word| word.len()).unwrap();
+    let token = directory.join("token");
+    std::fs::write(&token, word).unwrap();
+    token
+}
+
+/// It answers so slowly that a batch takes minutes; a stop waits for one answer only.
+#[test]
+fn a_stop_does_not_wait_for_the_rest_of_a_batch() {
+    let directory = directory();
+    let socket = directory.path().join("slow");
+    let slow = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    thread::spawn(move || {
+        for stream in slow.incoming() {
+            let mut stream = stream.unwrap();
+            for _ in BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok) {
+                thread::sleep(Duration::from_secs(1));
+                stream.write_all(b"0 done\n").ok();
+            }
+        }
+    });
+    let (mut first, http) = forwarder(directory.path(), &format!("rrdcached:unix:{}", socket.display()), "");
+    let mut client = first.start();
+    (0..200).for_each(|number| create(&mut client, &format!("{number}.rrd")));
+    update(&mut client, "0.rrd", 1);
+    wait_until("a batch that is on its way", || metric(http, "waiting_seconds", None) > 1);
+    let begun = std::time::Instant::now();
+    let mut child = first.take();
+    let process = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    wait_for("the end", || child.try_wait().unwrap());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    // What was not answered is sent by the next.
+    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut there = second.start();
+    first.configure(&settings(http, &format!("unix:{}", second.socket().display()), ""));
+    let mut client = first.start();
+    wait_for_rows(&mut client, &mut there, "0.rrd", 1);
+    wait_until("the last RRD", || there.ask("LAST 199.rrd").unwrap().status >= 0);
+}
+
+/// As the former primary of a pair.
+#[test]
+fn a_target_that_takes_no_changes_for_now_loses_nothing() {
+    let directory = directory();
+    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    second.start();
+    second.kill();
+    let history = second.directory().join("store/HISTORY");
+    std::fs::write(&history, "roundel-history 1\nrole fenced\ncrc32c e63ab9e5\n").unwrap();
+    let mut there = second.start();
+    let (mut first, http) = forwarder(directory.path(), &format!("unix:{}", second.socket().display()), "");
+    let mut client = first.start();
+    create(&mut client, "a.rrd");
+    update(&mut client, "a.rrd", 1);
+    wait_until("the refusal", || first.log().contains("takes no changes any more"));
+    assert_eq!((metric(http, "sent_total", None), metric(http, "refused_total", Some("other"))), (0, 0));
+    drop(there);
+    second.kill();
+    std::fs::remove_file(&history).unwrap();
+    there = second.start();
+    wait_for_rows(&mut client, &mut there, "a.rrd", 1);
+}
+
 #[test]
 fn a_token_of_the_target_is_shown_and_needed() {
     let directory = directory();
@@ -300,16 +376,7 @@ fn a_token_of_the_target_is_shown_and_needed() {
     wait_until("the refusal", || first.log().contains("cannot forward"));
     assert_eq!((metric(http, "reached", None), metric(http, "sent_total", None)), (0, 0));
     assert!(there.ask("LAST a.rrd").unwrap().status < 0);
-    let made = std::process::Command::new(env!("CARGO_BIN_EXE_roundel"))
-        .args(["token", "add", "first", "--write", "**", "--config"])
-        .arg(second.directory().join("roundel.toml"))
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    let token = directory.path().join("token");
-    let text = String::from_utf8(made.stdout).unwrap();
-    let word = text.split_whitespace().max_by_key(|word| word.len()).unwrap();
-    std::fs::write(&token, word).unwrap();
+    let token = add_token(&second, directory.path());
     first.kill();
     first.configure(&settings(
         http,

@@ -79,6 +79,24 @@ impl Server {
         self.more.push_str(text);
     }
 
+    /// These further sections in place of those before.
+    pub fn replace_more(&mut self, text: &str) {
+        self.more.clear();
+        self.more(text);
+    }
+
+    /// A new token, with these options.
+    pub fn add_token(&self, name: &str, options: &[&str]) -> String {
+        let output = Command::new(ROUNDEL)
+            .args([&["token", "add", name, "--config", "roundel.toml"], options].concat())
+            .current_dir(&self.directory)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split_whitespace().max_by_key(|word| word.len()).unwrap().to_string()
+    }
+
     fn spawn(&self) -> Child {
         let follow = self.follow.map(|port| format!("[follow]\nprimary = '127.0.0.1:{port}'\n"));
         let config = format!(

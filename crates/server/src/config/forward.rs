@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use ::access::PathSet;
 use client::daemon::ClientIdentity;
-use client::tls::TlsFiles;
 use protocol::rrdcached::address::Address;
 use serde::Deserialize;
 use toml::Spanned;
@@ -96,22 +95,14 @@ impl Reader<'_> {
 
     /// How it shows who it is.
     fn forward_identity(&self, given: &FileForward, to: &Destination) -> Result<ClientIdentity, ConfigError> {
-        let path = |file: &Option<PathBuf>| file.as_deref().map(absolute).transpose();
-        let identity = match (path(&given.cert_file)?, path(&given.key_file)?) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => return Err(self.error("to", &given.to, "give both cert_file and key_file, or neither")),
-        };
-        let tls = TlsFiles { ca: path(&given.ca_file)?, identity };
         let is_encrypted = match to {
             Destination::Roundel(address) => matches!(Address::parse(address), Ok(Address::Tls { .. })),
             Destination::Prometheus(url) => url.starts_with("https://"),
             _ => false,
         };
-        if tls != TlsFiles::default() && !is_encrypted {
-            let cause = "ca_file, cert_file and key_file are for TLS: give tls:HOST:PORT or an https:// URL";
-            return Err(self.error("to", &given.to, cause));
-        }
+        let advice = (!is_encrypted).then_some("tls:HOST:PORT or an https:// URL");
+        let files = [&given.ca_file, &given.cert_file, &given.key_file];
+        let tls = self.tls_files(("to", &given.to), files, advice)?;
         if let (Some(file), Some(cause)) = (&given.token_file, to.refuses_token()) {
             return Err(self.error("token_file", file, cause));
         }

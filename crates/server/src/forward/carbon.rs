@@ -4,15 +4,15 @@
 //! lost one, what is younger is sent again. The same value for the same time changes nothing there.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use store::engine::Engine;
 
 use super::batch::ForwardBatch;
-use super::sources::{SourceNames, numbers};
-use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason};
+use super::sources::SourceNames;
+use super::target::{Away, ForwardRefusal, ForwardTarget};
 
 /// How long the connection may take, and carbon to read.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,14 +35,7 @@ impl CarbonTarget {
     }
 
     fn connect(&self) -> io::Result<TcpStream> {
-        let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
-        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
-            result = TcpStream::connect_timeout(&address, PATIENCE);
-            if result.is_ok() {
-                break;
-            }
-        }
-        let stream = result?;
+        let (stream, _) = client::connect_to(&self.host, self.port, Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(stream)
     }
@@ -78,31 +71,23 @@ impl ForwardTarget for CarbonTarget {
         batch: &ForwardBatch,
         refused: &mut dyn FnMut(ForwardRefusal<'_>),
     ) -> Result<u64, Away> {
-        self.names.follow(batch);
-        self.lines.clear();
-        for reading in batch.readings() {
-            let Some(names) = self.names.of(reading.name) else {
-                refused(ForwardRefusal {
-                    reason: RefusalReason::Gone,
-                    name: reading.name,
-                    count: 1,
-                    text: "the RRD was removed",
-                });
-                continue;
-            };
-            for (index, text, _) in numbers(&reading) {
-                let Some(source) = names.get(index) else { break };
-                push_path(&mut self.lines, reading.name, source);
-                let rest = format!(" {text} {}\n", reading.time.whole);
-                self.lines.extend_from_slice(rest.as_bytes());
-            }
-        }
+        let lines = &mut self.lines;
+        lines.clear();
+        self.names.visit(batch, refused, &mut |reading, source, (text, _)| {
+            push_path(lines, reading.name, source);
+            let rest = format!(" {text} {}\n", reading.time.whole);
+            lines.extend_from_slice(rest.as_bytes());
+        });
         let Some(stream) = &mut self.connection else { return Err(Away("not connected".to_owned())) };
         if let Err(error) = stream.write_all(&self.lines) {
             self.connection = None;
             return Err(Away(format!("{}:{}: {error}", self.host, self.port)));
         }
         Ok(0)
+    }
+
+    fn forget(&mut self) {
+        self.names.forget();
     }
 
     fn settles_after(&self) -> Duration {

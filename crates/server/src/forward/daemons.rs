@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use client::daemon::ClientIdentity;
@@ -15,7 +16,7 @@ use store::name::RrdName;
 
 use super::batch::{BatchReading, CreatedRrd, ForwardBatch};
 use super::destination::Destination;
-use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason};
+use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason, check_stop};
 
 /// How long an answer may take, and so a stop of this daemon. A daemon that is short of disk refuses instead of waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,21 +33,28 @@ pub struct DaemonTarget {
     engine: Arc<dyn Engine>,
     /// Known once there was a connection.
     speaks_frames: bool,
+    stop: Arc<AtomicBool>,
 }
 
 impl DaemonTarget {
     /// The daemon at `to`, which is not connected to yet.
-    pub fn new(to: &Destination, identity: ClientIdentity, engine: Arc<dyn Engine>) -> Self {
+    pub fn new(
+        to: &Destination,
+        identity: ClientIdentity,
+        engine: Arc<dyn Engine>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         let (address, wire) = match to {
             Destination::Rrdcached(address) => (address.clone(), Wire::Text),
             other => (other.to_string(), Wire::Frames),
         };
         let daemon = Daemon::new(address.as_bytes(), wire).with_patience(PATIENCE).with_identity(identity);
-        DaemonTarget { daemon, engine, speaks_frames: false }
+        DaemonTarget { daemon, engine, speaks_frames: false, stop }
     }
 
     /// Creates an RRD; one that is there stays. Whether it was not there; or why it cannot be.
     fn create(&self, name: &[u8], definition: &Definition, start: i64) -> Result<Result<bool, String>, Away> {
+        check_stop(&self.stop)?;
         let (start, step) = (start.to_string(), definition.step_argument());
         let arguments = definition.arguments();
         let mut words = vec![name, b"-O", b"-b", start.as_bytes(), b"-s", step.as_bytes()];
@@ -77,6 +85,7 @@ impl DaemonTarget {
         if readings.is_empty() {
             return Ok(Vec::new());
         }
+        check_stop(&self.stop)?;
         let updates: Vec<Update<'_>> =
             readings.iter().map(|one| Update { name: one.name, values: one.reading }).collect();
         let refusals = self.daemon.update_all(&updates).map_err(|error| Away(error.to_string()))?;
@@ -169,7 +178,7 @@ impl ForwardTarget for DaemonTarget {
 
 /// Why a refusal will pass, if so: then everything is sent again.
 fn temporary(error: &ClientError) -> Option<Away> {
-    let passes = [ErrorCode::DiskFull, ErrorCode::Stopping, ErrorCode::Poisoned];
+    let passes = [ErrorCode::DiskFull, ErrorCode::Stopping, ErrorCode::Poisoned, ErrorCode::Unavailable];
     passes.into_iter().any(|code| error.is(code)).then(|| Away(error.to_string()))
 }
 

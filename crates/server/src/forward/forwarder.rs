@@ -70,18 +70,21 @@ impl From<TailError> for Trouble {
 }
 
 impl Forwarder {
-    /// Begins where the last one ended, or with what comes from now on.
+    /// Begins at `begin`, else where the last one ended, or with what comes from now on.
     ///
     /// # Errors
     /// When the positions cannot be read or written, or the target's settings cannot be used.
     pub fn open(
         (settings, engine): (ForwardSettings, Arc<dyn Engine>),
         mut source: ForwardSource,
-        positions: ForwardPositions,
+        (positions, begin): (ForwardPositions, Option<&[Position]>),
         (status, stop): (Arc<ForwardStatus>, Arc<AtomicBool>),
     ) -> Result<Self, ForwardError> {
         let fail = |error: &dyn std::fmt::Display| ForwardError(error.to_string());
-        let from = positions.load(source.identity()).map_err(|error| fail(&error))?;
+        let from = match begin {
+            Some(begin) => Some(begin.to_vec()),
+            None => positions.load(source.identity()).map_err(|error| fail(&error))?,
+        };
         let kept = match from {
             Some(from) if source.seek(&from).is_ok() => true,
             Some(_) => {
@@ -103,13 +106,14 @@ impl Forwarder {
         let ForwardSettings { name, to, identity, spool_bytes, .. } = settings;
         let target: Box<dyn ForwardTarget> = match &to {
             Destination::Roundel(_) | Destination::Rrdcached(_) => {
-                Box::new(daemons::DaemonTarget::new(&to, identity, engine))
+                Box::new(daemons::DaemonTarget::new(&to, identity, engine, Arc::clone(&stop)))
             }
             Destination::Graphite { host, port } => {
                 Box::new(carbon::CarbonTarget::new(host.clone(), *port, engine))
             }
             Destination::Prometheus(url) => Box::new(
-                prometheus::PrometheusTarget::new(url, &identity, engine).map_err(|text| fail(&text))?,
+                prometheus::PrometheusTarget::new(url, &identity, engine, Arc::clone(&stop))
+                    .map_err(|text| fail(&text))?,
             ),
         };
         tracing::info!(%to, name, waiting_bytes = source.bytes_left(), "forwarding");
@@ -138,6 +142,7 @@ impl Forwarder {
         while !self.is_stopping() {
             match self.limit().map_err(Trouble::from).and_then(|()| self.round()) {
                 Ok(()) => wait = RETRY_FIRST,
+                Err(_) if self.is_stopping() => break,
                 Err(trouble) => {
                     self.step_back(&trouble);
                     self.pause(wait);
@@ -158,12 +163,16 @@ impl Forwarder {
         self.target.reach()?;
         self.batch.clear();
         let (first_ms, left_out) = self.source.read(&mut self.batch)?;
-        self.count_left_out(left_out);
+        if left_out.lost_bytes > 0 {
+            self.target.forget();
+        }
         self.status.waiting_bytes.store(self.source.bytes_left(), Ordering::Relaxed);
         self.status.waiting_since_ms.store(first_ms.unwrap_or(0), Ordering::Relaxed);
         if !self.batch.is_empty() {
             self.send()?;
         }
+        // Only now: after a failure it is read again.
+        self.count_left_out(left_out);
         self.status.set_away("");
         self.complaints.reached(self.source.bytes_left());
         self.confirm();
@@ -181,7 +190,7 @@ impl Forwarder {
             refused[refusal.reason as usize] += refusal.count;
             complaints.refused(&refusal);
         })?;
-        // Only now: after a failure all of it comes again.
+        // After a failure all of it comes again.
         for (reason, count) in RefusalReason::ALL.into_iter().zip(refused) {
             self.status.refuse(reason, count);
         }
@@ -238,6 +247,7 @@ impl Forwarder {
         let [part, whole] = LEFT_OF_FULL;
         let left_out = self.source.drop_oldest(self.spool_bytes / whole * part)?;
         self.count_left_out(left_out);
+        self.target.forget();
         tracing::warn!(
             to = %self.name,
             dropped = left_out.readings,

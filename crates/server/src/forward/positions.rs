@@ -56,7 +56,10 @@ impl ForwardPositions {
     /// # Errors
     /// The disk's.
     pub fn save(&self, store: Identity, positions: &[Position]) -> io::Result<()> {
-        fs::create_dir_all(&self.directory)?;
+        if !self.directory.is_dir() {
+            fs::create_dir_all(&self.directory)?;
+            File::open(self.directory.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+        }
         let mut text = format!("{HEAD}\n{}\n", store.id_text());
         for position in positions {
             text.push_str(&format!("{position}\n"));

@@ -7,19 +7,20 @@ mod message;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use client::daemon::ClientIdentity;
 use prost::Message;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Client, Response, StatusCode, Url};
 use store::engine::Engine;
 use tokio::runtime::Runtime;
 
 use self::message::{Label, Sample, TimeSeries, WriteRequest};
 use super::batch::ForwardBatch;
 use super::source::milliseconds;
-use super::sources::{SourceNames, numbers};
-use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason};
+use super::sources::SourceNames;
+use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason, check_stop};
 
 /// How long a request may take, and so a stop of this daemon.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,6 +36,7 @@ pub struct PrometheusTarget {
     runtime: Runtime,
     token_file: Option<std::path::PathBuf>,
     names: SourceNames,
+    stop: Arc<AtomicBool>,
 }
 
 /// One value on its way.
@@ -58,7 +60,12 @@ impl PrometheusTarget {
     ///
     /// # Errors
     /// What is wrong with the URL or the files of TLS.
-    pub fn new(url: &str, identity: &ClientIdentity, engine: Arc<dyn Engine>) -> Result<Self, String> {
+    pub fn new(
+        url: &str,
+        identity: &ClientIdentity,
+        engine: Arc<dyn Engine>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| error.to_string())?;
         // An error means that it is there already.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -73,7 +80,7 @@ impl PrometheusTarget {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let token_file = identity.token_file.clone();
-        Ok(PrometheusTarget { url, client, runtime, token_file, names: SourceNames::new(engine) })
+        Ok(PrometheusTarget { url, client, runtime, token_file, names: SourceNames::new(engine), stop })
     }
 
     /// Sends samples; when they are refused for what is in them, each half alone.
@@ -101,6 +108,7 @@ impl PrometheusTarget {
     }
 
     fn post(&self, message: WriteRequest) -> Result<(), NotTaken> {
+        check_stop(&self.stop).map_err(NotTaken::Later)?;
         let later = |why: &dyn std::fmt::Display| NotTaken::Later(Away(format!("{}: {why}", self.url)));
         let body = snap::raw::Encoder::new()
             .compress_vec(&message.encode_to_vec())
@@ -118,14 +126,14 @@ impl PrometheusTarget {
         let answered = self.runtime.block_on(async {
             let answer = request.send().await?;
             let status = answer.status();
-            let text = if status.is_success() { String::new() } else { answer.text().await? };
+            let text = if status.is_success() { String::new() } else { beginning(answer).await? };
             Ok::<_, reqwest::Error>((status, text))
         });
         let (status, text) = answered.map_err(|error| later(&innermost(&error)))?;
-        let text: String = text.trim().chars().take(TEXT_BYTES).collect();
         match status {
             status if status.is_success() => Ok(()),
-            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
+            // The last one is Thanos' word for samples that it has already.
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT => {
                 Err(NotTaken::Never(reason_of(&text), text))
             }
             // Too large is no reason to lose it: halves are smaller.
@@ -146,25 +154,32 @@ impl ForwardTarget for PrometheusTarget {
         batch: &ForwardBatch,
         refused: &mut dyn FnMut(ForwardRefusal<'_>),
     ) -> Result<u64, Away> {
-        self.names.follow(batch);
         let mut samples = Vec::new();
-        for reading in batch.readings() {
-            let Some(names) = self.names.of(reading.name) else {
-                let (reason, text) = (RefusalReason::Gone, "the RRD was removed");
-                refused(ForwardRefusal { reason, name: reading.name, count: 1, text });
-                continue;
-            };
-            let time_ms = milliseconds(reading.time);
-            for (index, _, value) in numbers(&reading) {
-                let Some(source) = names.get(index).cloned() else { break };
-                samples.push(SampleOut { name: reading.name, source, value, time_ms });
-            }
-        }
+        self.names.visit(batch, refused, &mut |reading, source, (_, value)| {
+            let (source, time_ms) = (source.to_owned(), milliseconds(reading.time));
+            samples.push(SampleOut { name: reading.name, source, value, time_ms });
+        });
         for samples in samples.chunks(SAMPLES_MAX) {
             self.send_samples(samples, refused)?;
         }
         Ok(0)
     }
+
+    fn forget(&mut self) {
+        self.names.forget();
+    }
+}
+
+/// The beginning of an answer's text.
+async fn beginning(mut answer: Response) -> Result<String, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while bytes.len() < TEXT_BYTES
+        && let Some(more) = answer.chunk().await?
+    {
+        bytes.extend_from_slice(&more);
+    }
+    bytes.truncate(TEXT_BYTES);
+    Ok(String::from_utf8_lossy(bytes.trim_ascii()).into_owned())
 }
 
 /// A receiver says in words why it does not want a sample.

@@ -8,6 +8,7 @@ use store::engine::Engine;
 use store::name::RrdName;
 
 use super::batch::{BatchReading, ForwardBatch};
+use super::target::{ForwardRefusal, RefusalReason};
 
 /// The names of sources by RRD. Some hundred bytes for each RRD that is forwarded.
 pub struct SourceNames {
@@ -15,14 +16,44 @@ pub struct SourceNames {
     known: HashMap<Box<[u8]>, Arc<[String]>>,
 }
 
+/// Takes a value: the reading that it is of, the name of its source, and the value as text and number.
+pub type ValueVisitor<'a, 'b> = dyn FnMut(&BatchReading<'b>, &str, (&str, f64)) + 'a;
+
 impl SourceNames {
     /// Nothing is known yet.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
         SourceNames { engine, known: HashMap::new() }
     }
 
+    /// Forgets what is known.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Visits the values of a batch that are numbers.
+    /// Readings of RRDs that are gone are refused.
+    pub fn visit<'b>(
+        &mut self,
+        batch: &'b ForwardBatch,
+        refused: &mut dyn FnMut(ForwardRefusal<'_>),
+        visit: &mut ValueVisitor<'_, 'b>,
+    ) {
+        self.follow(batch);
+        for reading in batch.readings() {
+            let Some(names) = self.of(reading.name) else {
+                let (reason, text) = (RefusalReason::Gone, "the RRD was removed");
+                refused(ForwardRefusal { reason, name: reading.name, count: 1, text });
+                continue;
+            };
+            for (index, text, number) in numbers(&reading) {
+                let Some(source) = names.get(index) else { break };
+                visit(&reading, source, (text, number));
+            }
+        }
+    }
+
     /// Takes note of what is created and redefined in a batch.
-    pub fn follow(&mut self, batch: &ForwardBatch) {
+    fn follow(&mut self, batch: &ForwardBatch) {
         for name in &batch.redefined {
             self.known.remove(name.as_bytes());
         }
@@ -32,7 +63,7 @@ impl SourceNames {
     }
 
     /// The names of an RRD's sources; `None` when it is no longer there.
-    pub fn of(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
+    fn of(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
         if let Some(known) = self.known.get(name) {
             return Some(Arc::clone(known));
         }
@@ -49,7 +80,7 @@ fn fed(definition: &Definition) -> Arc<[String]> {
 }
 
 /// The values of a reading that are numbers, with the indices of their sources. Unknown ones (`U`) are left out.
-pub fn numbers<'a>(reading: &BatchReading<'a>) -> impl Iterator<Item = (usize, &'a str, f64)> {
+fn numbers<'a>(reading: &BatchReading<'a>) -> impl Iterator<Item = (usize, &'a str, f64)> {
     let values = std::str::from_utf8(reading.values).unwrap_or_default();
     values.split(':').enumerate().filter_map(|(index, text)| {
         let number: f64 = text.trim().parse().ok()?;

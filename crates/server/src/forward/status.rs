@@ -70,10 +70,14 @@ impl ForwardStatus {
         }
     }
 
-    /// Records that something waits, when nothing was read yet that tells since when.
+    /// Records whether something waits, when nothing was read yet that tells since when.
     pub fn note_waiting(&self, waits: bool) {
-        let now = if waits { now_ms() } else { 0 };
-        let _ = self.waiting_since_ms.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        let since = &self.waiting_since_ms;
+        if !waits {
+            since.store(0, Ordering::Relaxed);
+        } else if since.load(Ordering::Relaxed) == 0 {
+            since.store(now_ms(), Ordering::Relaxed);
+        }
     }
 
     /// For how many milliseconds the oldest reading waits.

@@ -1,5 +1,6 @@
 //! What every target can do.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::batch::ForwardBatch;
@@ -58,6 +59,14 @@ pub struct ForwardRefusal<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Away(pub String);
 
+/// Between two requests of a batch: a slow target would else hold up the stop of this daemon for as long as all of them take.
+///
+/// # Errors
+/// When this daemon is stopping.
+pub fn check_stop(stop: &AtomicBool) -> Result<(), Away> {
+    if stop.load(Ordering::Relaxed) { Err(Away("this daemon is stopping".to_owned())) } else { Ok(()) }
+}
+
 /// Somewhere to send readings.
 pub trait ForwardTarget: Send {
     /// Makes sure that it can be reached.
@@ -75,6 +84,9 @@ pub trait ForwardTarget: Send {
         batch: &ForwardBatch,
         refused: &mut dyn FnMut(ForwardRefusal<'_>),
     ) -> Result<u64, Away>;
+
+    /// A part of the log was left out: what is known of RRDs may have changed in it.
+    fn forget(&mut self) {}
 
     /// How long after it was sent something counts as arrived: zero where the target answers. What was sent later is sent
     /// again after a lost connection.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use store::position::Position;
 use store::replication::Role;
 
 use super::polling::{FOLLOW_WAIT, Polling};
@@ -43,11 +44,12 @@ impl Duties {
         Ok(Duties { sockets, agents, polling: None, forwarding: None })
     }
 
-    /// Forwards what the store accepts. Before the first update of a primary, so that new targets get it.
+    /// Forwards what the store accepts, from where it was or from `start` on. Before the first update of a primary, so that new targets get it.
     pub(super) fn forward(
         &mut self,
         service: &Service,
         settings: &mut Settings,
+        start: Option<&[Position]>,
     ) -> Result<(), LifecycleError> {
         let engine = &service.engine;
         if !is_primary(service) {
@@ -55,8 +57,8 @@ impl Duties {
             return Ok(());
         }
         let positions = settings.own_directory().join("forward");
-        let forwarding =
-            Forwarding::start(engine, std::mem::take(&mut settings.forward), &positions).map_err(fail)?;
+        let targets = std::mem::take(&mut settings.forward);
+        let forwarding = Forwarding::start(engine, targets, &positions, start).map_err(fail)?;
         if !forwarding.statuses.is_empty() {
             let _ = service.metrics.forwarding.set(forwarding.statuses.clone());
         }
@@ -82,10 +84,16 @@ impl Duties {
         Ok(())
     }
 
-    /// Begins all of it after a promotion. What cannot begin is logged: this server is the primary all the same.
-    pub(super) fn begin(&mut self, daemon: &mut Daemon, settings: &mut Settings) {
+    /// Begins all of it after a promotion, and forwards what came since its epoch began. What cannot begin is logged: this server is the primary all the same.
+    pub(super) fn begin(
+        &mut self,
+        daemon: &mut Daemon,
+        settings: &mut Settings,
+        epoch_start: Option<Vec<Position>>,
+    ) {
         let service = Arc::clone(daemon.service());
-        for begun in [self.forward(&service, settings), self.collect(daemon, settings)] {
+        let forwards = self.forward(&service, settings, epoch_start.as_deref());
+        for begun in [forwards, self.collect(daemon, settings)] {
             if let Err(error) = begun {
                 tracing::error!("after the promotion: {error}");
             }

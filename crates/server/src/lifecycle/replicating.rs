@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use store::awaited::Awaited;
 use store::engine::Engine;
+use store::position::Position;
 use store::replication::Role;
 
 use crate::daemon::Daemon;
@@ -80,6 +81,11 @@ pub(super) fn start(
             "this store takes no changes: give [follow] with the primary, or make this server the primary (roundel promote)"
         ),
     }
+}
+
+/// Where the epoch of this primary began.
+pub(super) fn epoch_began(state: &ReplicationState) -> Option<Vec<Position>> {
+    state.replica()?.history().epochs.pop().map(|epoch| epoch.began)
 }
 
 /// Tells the former primary that this server is it now.

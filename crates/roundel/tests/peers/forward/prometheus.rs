@@ -6,9 +6,18 @@ use oracle::{Program, http_get, wait_until};
 
 use super::{create, directory, forwarder, metric, update};
 
-const PROMETHEUS: &str = "/usr/bin/prometheus";
+pub(super) const PROMETHEUS: &str = "/usr/bin/prometheus";
 
 fn start(directory: &Path, port: u16) -> Program {
+    let program = spawn(directory, port, &[]);
+    wait_until("prometheus to be ready", || {
+        http_get(port, "/-/ready").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    });
+    program
+}
+
+/// Starts it with more options; it answers later.
+pub(super) fn spawn(directory: &Path, port: u16, more: &[&str]) -> Program {
     let config = directory.join("prometheus.yml");
     std::fs::write(&config, "global: {}\n").unwrap();
     let words = [
@@ -17,12 +26,8 @@ fn start(directory: &Path, port: u16) -> Program {
         format!("--web.listen-address=127.0.0.1:{port}"),
         "--web.enable-remote-write-receiver".to_owned(),
     ];
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let program = Program::start(&directory.join("prometheus.log"), PROMETHEUS, &words);
-    wait_until("prometheus to be ready", || {
-        http_get(port, "/-/ready").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
-    });
-    program
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    Program::start(&directory.join("prometheus.log"), PROMETHEUS, &words)
 }
 
 /// The samples of a series, as (seconds, value).
