@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("suggest", &["args", "rrd"]),
     ("access", &["args", "protocol"]),
     ("promql", &["rrd"]),
+    ("graphite", &["rrd"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
@@ -41,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "access",
             "suggest",
             "promql",
+            "graphite",
             "args",
             "rrd",
         ],

@@ -248,6 +248,9 @@ fn without(mut args: Args<'_>, limit: impl Fn(&[f64]) -> f64, fits: impl Fn(f64,
     for series in &mut all {
         series.rename(format!("{name}({}, {})", series.name, number::general(args.number(1))));
         let limit = limit(&series.values);
+        if name.ends_with("Percentile") && !limit.is_nan() {
+            series.set_number("nPercentile", args.number(1));
+        }
         for value in &mut series.values {
             if !fits(*value, limit) {
                 *value = f64::NAN;

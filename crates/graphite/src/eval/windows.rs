@@ -111,6 +111,11 @@ pub fn median(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> 
     moving(ev, context, args, ("median", Aggregation::Median), xff)
 }
 
+/// A square as Python's `** 2` computes it: by C's `pow`, whose last bit is not always that of a product.
+fn square(value: f64) -> f64 {
+    value.powf(std::hint::black_box(2.0))
+}
+
 pub fn stdev(ev: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
     let (points, tolerance) = (args.int(1).unwrap_or(0), args.float(2).unwrap_or(0.1));
     let count = usize::try_from(points).ok().filter(|count| *count > 0);
@@ -125,15 +130,15 @@ pub fn stdev(ev: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Out
             if let Some(dropped) = dropped.filter(|value| !value.is_nan()) {
                 known -= 1;
                 sum -= dropped;
-                squares -= dropped * dropped;
+                squares -= square(dropped);
             }
             if !value.is_nan() {
                 known += 1;
                 sum += value;
-                squares += value * value;
+                squares += square(value);
             }
             let is_known = known > 0 && known as f64 / count as f64 >= tolerance;
-            if is_known { (known as f64 * squares - sum * sum).sqrt() / known as f64 } else { f64::NAN }
+            if is_known { (known as f64 * squares - square(sum)).sqrt() / known as f64 } else { f64::NAN }
         });
         let values = values.collect();
         series.set_tag("stdev", points.to_string());
