@@ -92,10 +92,13 @@ pub fn aggregate(_: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_
     one(aggregated(&args.series(0), &name, function, &context))
 }
 
-pub fn count(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) -> Outcome {
+pub fn count(_: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) -> Outcome {
+    let is_of_nothing = args.nodes().is_empty();
     let all = args.all_series();
     let Some(normal) = normalize(all.iter()) else {
-        ev.work(1)?;
+        if !is_of_nothing {
+            return one(None);
+        }
         let mut series = constant(0.0, "0".to_owned(), context);
         series.is_whole = true;
         series.expression = "countSeries()".to_owned();

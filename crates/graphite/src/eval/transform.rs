@@ -53,7 +53,13 @@ pub fn add(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcom
 }
 
 pub fn absolute(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    mapped(args.series(0), Some(("absolute", "1".into())), |name| format!("absolute({name})"), f64::abs)
+    let mut all = args.series(0);
+    for series in &mut all {
+        series.set_tag("absolute", "1");
+        series.rename(format!("absolute({})", series.name));
+        series.values.iter_mut().for_each(|value| *value = value.abs());
+    }
+    Ok(Value::List(all))
 }
 
 pub fn pow(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {

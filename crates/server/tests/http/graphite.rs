@@ -142,7 +142,7 @@ fn other_formats_have_their_types() {
 fn refusals_are_texts_that_say_what_to_do() {
     let roundel = filled();
     let deep = "absolute(".repeat(1000);
-    let shifts = (0..40).fold("top.in".to_owned(), |inner, _| format!("timeShift({inner},'1h')"));
+    let shifts = (0..40).fold("constantLine(1)".to_owned(), |inner, _| format!("timeShift({inner},'1h')"));
     for (target, want) in [
         ("target=sumSeries(", "missing"),
         ("target=nothing(top.in)", "there is no function"),
