@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use store::stripes::Adopted;
+use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
@@ -233,6 +234,8 @@ pub struct Settings {
     pub backup: Option<backup::run::BackupSettings>,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -325,6 +328,7 @@ impl Settings {
             #[cfg(feature = "backup")]
             backup: None,
             forward: Vec::new(),
+            metrics: MetricRules::default(),
             config_file: None,
         }
     }
