@@ -3,6 +3,7 @@
 
 mod backup;
 mod forward;
+mod ingest;
 mod metric;
 mod replication;
 mod values;
@@ -108,6 +109,8 @@ struct File {
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
     metric: Vec<toml::Spanned<suggest::MetricRule>>,
+    ingest: ingest::FileIngest,
+    create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
 
 impl Default for File {
@@ -165,6 +168,8 @@ impl Default for File {
             follow: None,
             forward: Vec::new(),
             metric: Vec::new(),
+            ingest: ingest::FileIngest::default(),
+            create: Vec::new(),
         }
     }
 }
@@ -453,6 +458,7 @@ impl Reader<'_> {
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
             metrics: self.metrics(file.metric)?,
+            ingest: self.ingest(&file.ingest, file.create)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };

@@ -17,6 +17,7 @@ use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::forward::ForwardSettings;
 use crate::http::access::{Door, WebAccess};
+use crate::ingest::IngestSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -232,6 +233,8 @@ pub struct Settings {
     /// The backup of the store; `None` = none.
     #[cfg(feature = "backup")]
     pub backup: Option<backup::run::BackupSettings>,
+    /// What is pushed.
+    pub ingest: IngestSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
     /// What RRDs are called as metrics, before the rules that are shipped.
@@ -327,6 +330,7 @@ impl Settings {
             snapshots: None,
             #[cfg(feature = "backup")]
             backup: None,
+            ingest: IngestSettings::default(),
             forward: Vec::new(),
             metrics: MetricRules::default(),
             config_file: None,
