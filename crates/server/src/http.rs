@@ -55,6 +55,8 @@ pub struct SiteSettings {
     pub saving: Saving,
     /// The directory of this host's own metrics, if they are collected.
     pub host: Option<String>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
 }
 
 /// What all clients of HTTP share.
@@ -92,6 +94,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         renderer: Arc::default(),
     });
     let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules, indexes);
+    let pushed = crate::ingest::routes::router(Arc::clone(&api.service));
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
         page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };
@@ -102,6 +105,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         .merge(api::router(api))
         .merge(metrics_api)
         .merge(graphite_api)
+        .merge(pushed)
         .merge(graph::router(graphs))
         .merge(page::router(site))
         .layer(axum::middleware::from_fn_with_state(slow, slow::watch))
