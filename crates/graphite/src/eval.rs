@@ -22,7 +22,7 @@ use crate::source::{Select, Source, SourceError, TagCondition, Wanted};
 /// The most evaluations of a part of a target: some functions evaluate theirs again, so that nesting them doubles the work.
 const CALLS_MAX: usize = 100_000;
 /// The most targets within texts within targets (`applyByNode`).
-const NESTED_MAX: usize = 8;
+const NESTED_MAX: usize = 3;
 /// Operations between two looks at the clock.
 const WORK_BETWEEN: u64 = 4 << 20;
 
@@ -239,8 +239,8 @@ impl<'a> Evaluator<'a> {
         for (key, expr) in named {
             by_name.push((key.clone(), self.eval(expr, context, values)?));
         }
-        let first = substituted(exprs.first(), values);
-        let args = Args::bind(function, first.as_ref(), args, by_name)?;
+        let substituted = exprs.first().filter(|_| !values.is_empty()).map(|expr| substituted(expr, values));
+        let args = Args::bind(function, substituted.as_ref().or(exprs.first()), args, by_name)?;
         let result = (function.call)(self, context, args);
         context.cf = outer;
         let mut result = result?;
@@ -291,11 +291,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// An expression with the values of a template in it, for a function that evaluates it again.
-fn substituted(expr: Option<&Expr>, values: &[(String, Value)]) -> Option<Expr> {
-    let expr = expr?.clone();
-    if values.is_empty() {
-        return Some(expr);
-    }
+fn substituted(expr: &Expr, values: &[(String, Value)]) -> Expr {
     let values = values.iter().map(|(name, value)| {
         let value = match value {
             Value::Int(value) => Expr::Number(Number::Int(*value)),
@@ -304,7 +300,7 @@ fn substituted(expr: Option<&Expr>, values: &[(String, Value)]) -> Option<Expr> 
         };
         (name.clone(), value)
     });
-    Some(Expr::Template { body: Box::new(expr), values: values.collect() })
+    Expr::Template { body: Box::new(expr.clone()), values: values.collect() }
 }
 
 fn literal(expr: &Expr) -> Value {

@@ -312,7 +312,8 @@ pub fn apply_by_node(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Ar
     let (template, name) = (args.text(2).unwrap_or_default(), args.text(3));
     let prefix = |series: &Series| {
         let parts: Vec<&str> = series.name.split('.').collect();
-        let end = if node < -1 { parts.len() as i64 + node + 1 } else { node + 1 };
+        let end =
+            if node < -1 { (parts.len() as i64).saturating_add(node) + 1 } else { node.saturating_add(1) };
         parts[..end.clamp(0, parts.len() as i64) as usize].join(".")
     };
     let prefixes: std::collections::BTreeSet<String> = all.iter().map(prefix).collect();

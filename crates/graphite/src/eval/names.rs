@@ -125,7 +125,9 @@ fn cased(args: &mut Args<'_>, change: impl Fn(char) -> String) -> Vec<Series> {
         let count = series.name.chars().count() as i64;
         let is_meant = |index: usize| {
             places.is_empty()
-                || places.iter().any(|place| *place == index as i64 || *place + count == index as i64)
+                || places
+                    .iter()
+                    .any(|place| *place == index as i64 || place.saturating_add(count) == index as i64)
         };
         let one = |(index, c): (usize, char)| if is_meant(index) { change(c) } else { c.to_string() };
         series.name = series.name.chars().enumerate().map(one).collect();

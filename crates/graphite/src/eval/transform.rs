@@ -419,8 +419,8 @@ pub fn identity(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -
 
 /// A line whose values are its times.
 fn line(ev: &mut Evaluator<'_>, context: &Context, args: &Args<'_>, step: i64, is_whole: bool) -> Outcome {
-    if step < 1 {
-        return Err(args.error("the step must be 1 or more"));
+    if !(1..=1 << 40).contains(&step) {
+        return Err(args.error("the step must be between 1 and 1099511627776"));
     }
     let (from, until) = (context.from, context.until);
     let count = usize::try_from((until - from + step - 1) / step).unwrap_or(0);

@@ -235,3 +235,24 @@ pub fn tagged(labels: &Labels) -> (String, Vec<(String, String)>) {
     }
     (path, tags)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_no_whole_seconds_are_averaged() {
+        let rows = FetchRows {
+            start: 1_500,
+            end: 4_500,
+            step: 500,
+            units_per_second: 1000,
+            ds_names: vec!["a".to_owned(), "b".to_owned()],
+            values: [1.0, 2.0, 4.0, f64::NAN, 3.0, 9.0].iter().flat_map(|value| [*value, 0.0]).collect(),
+        };
+        let series = column(&rows, 0);
+        // The first second has one row, and the last row is left out.
+        assert_eq!((series.start, series.step), (1, 1));
+        assert_eq!(series.values, [1.0, 3.0, 3.0]);
+    }
+}
