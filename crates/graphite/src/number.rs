@@ -60,7 +60,7 @@ pub fn round(value: f64, decimals: i64) -> f64 {
         return value;
     }
     match decimals {
-        // More digits than a double has behind its point.
+        // More decimals than a double has.
         324.. => value,
         0.. => format!("{value:.*}", decimals as usize).parse().unwrap_or(value),
         -308..0 => {

@@ -1,4 +1,4 @@
-//! Functions that combine series.
+//! Functions that combine series. What each does, its entry in `functions/table` says.
 
 use super::names::{grouped, key};
 use super::{Context, EvalError, Evaluator};

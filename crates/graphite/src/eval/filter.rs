@@ -1,4 +1,4 @@
-//! Functions that choose and sort series, and such that take values out of them.
+//! Functions that choose and sort series, and such that take values out of them. What each does, its entry in `functions/table` says.
 
 use super::{Context, EvalError, Evaluator};
 use crate::aggregate::{Aggregation, is_enough, percentile};

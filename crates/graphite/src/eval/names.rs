@@ -1,4 +1,4 @@
-//! Names: aliases, parts of names, and groups by them.
+//! Names: aliases, parts of names, and groups by them. What each does, its entry in `functions/table` says.
 
 use super::{Context, EvalError, Evaluator};
 use crate::args::{Args, Node, Value};

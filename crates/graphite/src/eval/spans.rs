@@ -1,4 +1,4 @@
-//! Functions of spans of time: summaries, hits, shifts.
+//! Functions of spans of time: summaries, hits, shifts. What each does, its entry in `functions/table` says.
 
 use rrd::when::calendar::{Calendar, Civil};
 

@@ -1,4 +1,4 @@
-//! Functions that change the values of each series.
+//! Functions that change the values of each series. What each does, its entry in `functions/table` says.
 
 use super::combine::constant;
 use super::{Context, EvalError, Evaluator};

@@ -1,4 +1,4 @@
-//! Functions of the values before each one: moving averages and their like.
+//! Functions of the values before each one: moving averages and their like. What each does, its entry in `functions/table` says.
 
 use super::{Context, EvalError, Evaluator};
 use crate::aggregate::{Aggregation, is_enough};

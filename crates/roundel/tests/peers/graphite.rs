@@ -256,7 +256,7 @@ fn renders_and_finds_what_graphite_web_does() {
         let listed = include_str!("graphite/targets.txt").lines().map(str::to_owned);
         let mut targets: Vec<String> = listed.filter(|_| seed == 0).collect();
         for _ in 0..60 {
-            let leaf = *random.pick(&["net.*.*.if.in", "net.web1.*.if.out", "net.web2.cpu-0.if.in"]);
+            let leaf = random.pick(&["net.*.*.if.in", "net.web1.*.if.out", "net.web2.cpu-0.if.in"]);
             let depth = 2 + random.below(3);
             let around = |inner: String, _| random.pick(&AROUND).replace('@', &inner);
             targets.push((0..depth).fold(leaf.to_owned(), around));

@@ -22,7 +22,7 @@ use axum::routing::any;
 use rrdgraph::Renderer;
 use suggest::MetricRules;
 
-use self::answer::{Refusal, json};
+use self::answer::{GraphiteRefusal, json};
 use super::prometheus::index::Indexes;
 use super::query::{QUERY_BYTES_MAX, Query};
 use super::work::Work;
@@ -73,33 +73,35 @@ pub fn router(state: Graphite) -> Router {
 async fn run(
     state: &Graphite,
     (uri, headers, body): (Uri, HeaderMap, Bytes),
-    answer: impl FnOnce(&Graphite, &HeaderMap, Query) -> Result<Response, Refusal>,
+    answer: impl FnOnce(&Graphite, &HeaderMap, Query) -> Result<Response, GraphiteRefusal>,
 ) -> Response {
     let query = match Query::of_request(&uri, &body) {
         Ok(query) => query,
-        Err(failure) => return Refusal::from(failure).into_response(),
+        Err(failure) => return GraphiteRefusal::from(failure).into_response(),
     };
     match state.work.run(|| Ok(answer(state, &headers, query))).await {
         Ok(Ok(response)) => response,
         Ok(Err(refusal)) => refusal.into_response(),
-        Err(failure) => Refusal::from(failure).into_response(),
+        Err(failure) => GraphiteRefusal::from(failure).into_response(),
     }
 }
 
 /// A whole number, if it is there.
-fn whole_number(query: &mut Query, key: &str) -> Result<Option<i64>, Refusal> {
+fn whole_number(query: &mut Query, key: &str) -> Result<Option<i64>, GraphiteRefusal> {
     let Some(text) = query.text(key) else { return Ok(None) };
     text.trim()
         .parse()
         .map(Some)
-        .map_err(|_| Refusal::bad(format!("Invalid int value {text:?} for param {key}")))
+        .map_err(|_| GraphiteRefusal::bad(format!("Invalid int value {text:?} for param {key}")))
 }
 
 /// JSONP lets pages of others read answers with their reader's rights.
-fn refuse_jsonp(query: &mut Query) -> Result<(), Refusal> {
+fn refuse_jsonp(query: &mut Query) -> Result<(), GraphiteRefusal> {
     match query.text("jsonp") {
         None => Ok(()),
-        Some(_) => Err(Refusal::bad("jsonp is not supported: ask for format=json from the same origin")),
+        Some(_) => {
+            Err(GraphiteRefusal::bad("jsonp is not supported: ask for format=json from the same origin"))
+        }
     }
 }
 
@@ -165,7 +167,8 @@ async fn one_function(
 ) -> Response {
     run(&state, (uri, headers, body), |_, headers, _| {
         let function = graphite::function(&name);
-        let function = function.ok_or_else(|| Refusal::missing(format!("Function not found: {name}")))?;
+        let function =
+            function.ok_or_else(|| GraphiteRefusal::missing(format!("Function not found: {name}")))?;
         Ok(json(headers, graphite::describe(function)))
     })
     .await

@@ -10,39 +10,39 @@ use crate::http::packed;
 
 /// A refusal: a status, and a text that is the whole answer, as graphite-web's.
 #[derive(Debug)]
-pub struct Refusal(Failure);
+pub struct GraphiteRefusal(Failure);
 
-impl Refusal {
+impl GraphiteRefusal {
     /// 400.
-    pub fn bad(text: impl std::fmt::Display) -> Refusal {
-        Refusal(Failure::bad(text))
+    pub fn bad(text: impl std::fmt::Display) -> GraphiteRefusal {
+        GraphiteRefusal(Failure::bad(text))
     }
 
     /// 404.
-    pub fn missing(text: impl std::fmt::Display) -> Refusal {
-        Refusal(Failure::new(StatusCode::NOT_FOUND, text))
+    pub fn missing(text: impl std::fmt::Display) -> GraphiteRefusal {
+        GraphiteRefusal(Failure::new(StatusCode::NOT_FOUND, text))
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for GraphiteRefusal {
     fn from(failure: Failure) -> Self {
-        Refusal(failure)
+        GraphiteRefusal(failure)
     }
 }
 
-impl From<EvalError> for Refusal {
+impl From<EvalError> for GraphiteRefusal {
     fn from(error: EvalError) -> Self {
         match error {
             EvalError::Source(error) => match error.downcast::<Failure>() {
-                Ok(failure) => Refusal(*failure),
-                Err(error) => Refusal::bad(error),
+                Ok(failure) => GraphiteRefusal(*failure),
+                Err(error) => GraphiteRefusal::bad(error),
             },
-            error => Refusal::bad(error),
+            error => GraphiteRefusal::bad(error),
         }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for GraphiteRefusal {
     fn into_response(self) -> Response {
         // What is too much is the request's fault here: Grafana shows the text of a 400.
         let status = match self.0.status() {

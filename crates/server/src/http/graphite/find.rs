@@ -7,26 +7,27 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use graphite::output::{Item, msgpack, push_text};
 
-use super::answer::{Refusal, answer, json, texts, wants_ascii};
-use super::nodes::{self, Found};
+use super::answer::{GraphiteRefusal, answer, json, texts, wants_ascii};
+use super::nodes::{self, FoundNode};
 use super::{Graphite, whole_number};
 use crate::http::api::names::name_list;
 use crate::http::query::Query;
 use crate::http::rows::Budget;
 
 /// `/metrics/find`
-pub fn find(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, Refusal> {
+pub fn find(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, GraphiteRefusal> {
     super::refuse_jsonp(&mut query)?;
     let format = query.text("format").unwrap_or_else(|| "treejson".to_owned());
-    let flag = |query: &mut Query, key: &str| Ok::<_, Refusal>(whole_number(query, key)?.unwrap_or(0) != 0);
+    let flag =
+        |query: &mut Query, key: &str| Ok::<_, GraphiteRefusal>(whole_number(query, key)?.unwrap_or(0) != 0);
     let leaves_only = flag(&mut query, "leavesOnly")?;
     let has_wildcards = flag(&mut query, "wildcards")?;
     let has_variants = flag(&mut query, "automatic_variants")?;
     let position = whole_number(&mut query, "position")?.unwrap_or(-1);
     let mut pattern =
-        query.text("query").ok_or_else(|| Refusal::bad("Missing required parameter 'query'"))?;
+        query.text("query").ok_or_else(|| GraphiteRefusal::bad("Missing required parameter 'query'"))?;
     if pattern.is_empty() {
-        return Err(Refusal::bad("Required parameter 'query' is empty"));
+        return Err(GraphiteRefusal::bad("Required parameter 'query' is empty"));
     }
     let base = pattern.rfind('.').map_or("", |at| &pattern[..=at]).to_owned();
     if format == "completer" {
@@ -48,7 +49,7 @@ pub fn find(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<R
             let items = found.iter().map(|found| item(state, found)).collect();
             return Ok(answer(headers, "application/x-msgpack", msgpack(&Item::List(items))));
         }
-        _ => return Err(Refusal::bad("format: give treejson, completer, nodelist, json or msgpack")),
+        _ => return Err(GraphiteRefusal::bad("format: give treejson, completer, nodelist, json or msgpack")),
     };
     Ok(json(headers, text))
 }
@@ -79,14 +80,14 @@ fn push_tree_node(out: &mut String, (text, id): (&str, &str), is_leaf: bool, is_
 }
 
 /// Branches first, then leaves; each name once.
-fn tree(found: &[Found], base: &str, has_wildcards: bool, is_ascii: bool) -> String {
+fn tree(found: &[FoundNode], base: &str, has_wildcards: bool, is_ascii: bool) -> String {
     let mut out = String::from("[");
     if found.len() > 1 && has_wildcards {
         let is_leaf = found.iter().all(|found| found.leaf.is_some());
         push_tree_node(&mut out, ("*", &format!("{base}*")), is_leaf, is_ascii);
     }
     let mut seen = BTreeSet::new();
-    let each: Vec<&Found> = found.iter().filter(|found| seen.insert(found.name())).collect();
+    let each: Vec<&FoundNode> = found.iter().filter(|found| seen.insert(found.name())).collect();
     for is_leaf in [false, true] {
         for found in each.iter().filter(|found| found.leaf.is_some() == is_leaf) {
             let name = found.name();
@@ -100,7 +101,7 @@ fn tree(found: &[Found], base: &str, has_wildcards: bool, is_ascii: bool) -> Str
     out
 }
 
-fn completer(found: &[Found], has_wildcards: bool, is_ascii: bool) -> String {
+fn completer(found: &[FoundNode], has_wildcards: bool, is_ascii: bool) -> String {
     let mut out = String::from("{\"metrics\": [");
     for (index, found) in found.iter().enumerate() {
         out.push_str(if index > 0 { ", {\"path\": " } else { "{\"path\": " });
@@ -117,8 +118,8 @@ fn completer(found: &[Found], has_wildcards: bool, is_ascii: bool) -> String {
     out
 }
 
-fn node_list(found: &[Found], position: i64, is_ascii: bool) -> String {
-    let node = |found: &Found| {
+fn node_list(found: &[FoundNode], position: i64, is_ascii: bool) -> String {
+    let node = |found: &FoundNode| {
         let nodes: Vec<&str> = found.path.split('.').collect();
         let place = if position < 0 { nodes.len() as i64 + position } else { position };
         nodes.get(usize::try_from(place).ok()?).map(|node| (*node).to_owned())
@@ -128,7 +129,7 @@ fn node_list(found: &[Found], position: i64, is_ascii: bool) -> String {
 }
 
 /// When the rows of a leaf begin and end, in seconds.
-fn interval(state: &Graphite, found: &Found) -> Option<(i64, i64)> {
+fn interval(state: &Graphite, found: &FoundNode) -> Option<(i64, i64)> {
     let status = &found.leaf.as_ref()?.status;
     let units = i64::from(status.definition.units_per_second.max(1));
     let span = |rra: &rrd::definition::Rra| {
@@ -139,7 +140,7 @@ fn interval(state: &Graphite, found: &Found) -> Option<(i64, i64)> {
     Some((start, (status.last_update.whole / units).max(start)))
 }
 
-fn with_intervals(state: &Graphite, found: &mut [Found], is_ascii: bool) -> String {
+fn with_intervals(state: &Graphite, found: &mut [FoundNode], is_ascii: bool) -> String {
     found.sort_by(|one, other| one.path.cmp(&other.path));
     let mut out = String::from("[");
     for (index, found) in found.iter().enumerate() {
@@ -155,7 +156,7 @@ fn with_intervals(state: &Graphite, found: &mut [Found], is_ascii: bool) -> Stri
     out
 }
 
-fn item(state: &Graphite, found: &Found) -> Item {
+fn item(state: &Graphite, found: &FoundNode) -> Item {
     let mut pairs =
         vec![("path", Item::Text(found.path.clone())), ("is_leaf", Item::Bool(found.leaf.is_some()))];
     if let Some((start, end)) = interval(state, found) {
@@ -165,7 +166,7 @@ fn item(state: &Graphite, found: &Found) -> Item {
 }
 
 /// `/metrics/expand`
-pub fn expand(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, Refusal> {
+pub fn expand(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, GraphiteRefusal> {
     super::refuse_jsonp(&mut query)?;
     let by_expression = whole_number(&mut query, "groupByExpr")?.unwrap_or(0) != 0;
     let leaves_only = whole_number(&mut query, "leavesOnly")?.unwrap_or(0) != 0;
@@ -199,7 +200,7 @@ pub fn expand(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result
 }
 
 /// `/metrics/index.json`
-pub fn index(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, Refusal> {
+pub fn index(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, GraphiteRefusal> {
     super::refuse_jsonp(&mut query)?;
     let budget = Budget::new(&state.service.memory);
     let list = name_list(&state.service)?;

@@ -30,14 +30,14 @@ pub struct Leaf {
 
 /// A node that was found.
 #[derive(Clone)]
-pub struct Found {
+pub struct FoundNode {
     /// Its path.
     pub path: String,
     /// The data source, if it is one.
     pub leaf: Option<Leaf>,
 }
 
-impl Found {
+impl FoundNode {
     /// The last node of its path.
     pub fn name(&self) -> &str {
         self.path.rsplit('.').next().unwrap_or("")
@@ -54,7 +54,7 @@ pub fn find(
     budget: &Budget,
     pattern: &str,
     leaves_only: bool,
-) -> Result<Vec<Found>, Failure> {
+) -> Result<Vec<FoundNode>, Failure> {
     let globs = glob::of_path(pattern).map_err(Failure::bad)?;
     if globs.iter().filter(|glob| matches!(glob, Glob::Levels)).count() > 1 {
         return Err(Failure::bad(format!("{pattern}: ** may be there once")));
@@ -74,7 +74,7 @@ struct Walk<'a> {
     budget: &'a Budget,
     leaves_only: bool,
     examined: usize,
-    found: Vec<Found>,
+    found: Vec<FoundNode>,
 }
 
 impl Walk<'_> {
@@ -143,7 +143,7 @@ impl Walk<'_> {
 
     fn examine(&mut self) -> Result<(), Failure> {
         self.examined += 1;
-        if self.examined % EXAMINED_BETWEEN == 0 { self.budget.count(0) } else { Ok(()) }
+        if self.examined.is_multiple_of(EXAMINED_BETWEEN) { self.budget.count(0) } else { Ok(()) }
     }
 
     fn add(&mut self, path: String, leaf: Option<Leaf>) -> Result<(), Failure> {
@@ -153,8 +153,8 @@ impl Walk<'_> {
         if self.found.len() >= FOUND_MAX {
             return Err(Failure::too_much(format!("more than {FOUND_MAX} nodes: ask for fewer at once")));
         }
-        self.budget.hold(path.len() as u64 + size_of::<Found>() as u64)?;
-        self.found.push(Found { path, leaf });
+        self.budget.hold(path.len() as u64 + size_of::<FoundNode>() as u64)?;
+        self.found.push(FoundNode { path, leaf });
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl Walk<'_> {
 pub fn all(service: &Service, list: &NameList, budget: &Budget) -> Result<Vec<String>, Failure> {
     let mut paths = Vec::new();
     for index in 0..list.len() {
-        if index % EXAMINED_BETWEEN == 0 {
+        if index.is_multiple_of(EXAMINED_BETWEEN) {
             budget.count(0)?;
         }
         let Ok(name) = RrdName::new(list.name(index)) else { continue };

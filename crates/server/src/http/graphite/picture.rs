@@ -10,7 +10,7 @@ use graphite::Series;
 use rrd::fetch::FetchRows;
 use rrdgraph::{Graph, GraphContext, Limits};
 
-use super::answer::{Refusal, answer};
+use super::answer::{GraphiteRefusal, answer};
 use super::{Graphite, whole_number};
 use crate::http::api::of_graph;
 use crate::http::query::Query;
@@ -93,10 +93,10 @@ impl Look {
     ///
     /// # Errors
     /// 400 for a size that is none.
-    pub fn read(query: &mut Query) -> Result<Look, Refusal> {
+    pub fn read(query: &mut Query) -> Result<Look, GraphiteRefusal> {
         let mut size = |key: &str, default: i64| match whole_number(query, key)?.unwrap_or(default) {
-            size @ 10..=16_384 => Ok::<_, Refusal>(size),
-            _ => Err(Refusal::bad(format!("{key}: give a number between 10 and 16384"))),
+            size @ 10..=16_384 => Ok::<_, GraphiteRefusal>(size),
+            _ => Err(GraphiteRefusal::bad(format!("{key}: give a number between 10 and 16384"))),
         };
         let (width, height) = (size("width", 330)?, size("height", 250)?);
         let number =
@@ -146,9 +146,9 @@ pub fn draw(
     all: &[Series],
     range: (i64, i64),
     (look, format): (&Look, PictureFormat),
-) -> Result<Response, Refusal> {
+) -> Result<Response, GraphiteRefusal> {
     if all.len() > LINES_MAX {
-        return Err(Refusal::bad(format!(
+        return Err(GraphiteRefusal::bad(format!(
             "{} series, more than {LINES_MAX} in a picture: draw fewer",
             all.len()
         )));
@@ -161,7 +161,7 @@ pub fn draw(
     let data = graph.evaluate(&mut SeriesRows { all, budget }).map_err(of_graph)?;
     budget.hold(graph.value_count().saturating_mul(POINT_BYTES))?;
     let picture = graph.draw(&data, &state.renderer, true).map_err(of_graph)?;
-    let scene = picture.scene.as_ref().ok_or_else(|| Refusal::bad("nothing to draw"))?;
+    let scene = picture.scene.as_ref().ok_or_else(|| GraphiteRefusal::bad("nothing to draw"))?;
     let (image, content) = match format {
         PictureFormat::Png => (ImageFormat::Png, "image/png"),
         PictureFormat::Svg => (ImageFormat::Svg, "image/svg+xml"),

@@ -7,9 +7,9 @@ use graphite::{Context, Evaluator, Series, limit_points, time};
 use localtime::Local;
 use rrd::when::calendar::{Calendar, Utc};
 
-use super::answer::{Refusal, answer};
+use super::answer::{GraphiteRefusal, answer};
 use super::picture::{self, PictureFormat};
-use super::source::StoreSource;
+use super::source::GraphiteSource;
 use super::{Graphite, refuse_jsonp, whole_number};
 use crate::http::query::Query;
 use crate::http::rows::Budget;
@@ -43,29 +43,31 @@ fn calendar(name: Option<String>) -> &'static dyn Calendar {
 }
 
 impl RenderRequest {
-    fn read(query: &mut Query, now: i64, calendar: &dyn Calendar) -> Result<RenderRequest, Refusal> {
+    fn read(query: &mut Query, now: i64, calendar: &dyn Calendar) -> Result<RenderRequest, GraphiteRefusal> {
         let mut targets = query.take_all("target");
         if targets.is_empty() {
             targets = query.take_all("target[]");
         }
         if targets.len() > TARGETS_MAX {
-            return Err(Refusal::bad(format!("more than {TARGETS_MAX} targets: ask for fewer at once")));
+            return Err(GraphiteRefusal::bad(format!(
+                "more than {TARGETS_MAX} targets: ask for fewer at once"
+            )));
         }
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let mut at = |key: &str, default: &str, now: i64| {
             let text = query.text(key).unwrap_or_else(|| default.to_owned());
-            time::parse(&text, now, calendar).map_err(|error| Refusal::bad(format!("{key}: {error}")))
+            time::parse(&text, now, calendar).map_err(|error| GraphiteRefusal::bad(format!("{key}: {error}")))
         };
         let now = at("now", "now", now)?;
         let (until, from) = (at("until", "now", now)?, at("from", "-1d", now)?);
         if from == until {
-            return Err(Refusal::bad("Invalid empty time range: from and until are equal"));
+            return Err(GraphiteRefusal::bad("Invalid empty time range: from and until are equal"));
         }
         let xff = query.text("xFilesFactor").map_or(Ok(0.0), |text| text.trim().parse::<f64>());
-        let xff = xff.map_err(|_| Refusal::bad("xFilesFactor: give a number between 0 and 1"))?;
+        let xff = xff.map_err(|_| GraphiteRefusal::bad("xFilesFactor: give a number between 0 and 1"))?;
         let points_max = query.text("maxDataPoints").and_then(|text| text.parse::<usize>().ok());
         if points_max == Some(0) {
-            return Err(Refusal::bad("maxDataPoints: give 1 or more"));
+            return Err(GraphiteRefusal::bad("maxDataPoints: give 1 or more"));
         }
         let skips_unknown = query.text("noNullPoints").is_some();
         let is_pretty = query.text("pretty").is_some_and(|text| !text.is_empty());
@@ -95,10 +97,10 @@ fn format(query: &mut Query) -> String {
 }
 
 /// `/render`
-pub fn render(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, Refusal> {
+pub fn render(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, GraphiteRefusal> {
     refuse_jsonp(&mut query)?;
     if query.text("graphType").is_some_and(|kind| kind != "line") {
-        return Err(Refusal::bad("graphType: only line is supported"));
+        return Err(GraphiteRefusal::bad("graphType: only line is supported"));
     }
     let calendar = calendar(query.text("tz"));
     let mut request = RenderRequest::read(&mut query, state.service.now(), calendar)?;
@@ -128,7 +130,7 @@ pub fn render(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result
         "msgpack" => answer(headers, "application/x-msgpack", output::msgpack(&items(&all))),
         "pickle" => answer(headers, "application/pickle", output::pickle(&items(&all))),
         other => {
-            return Err(Refusal::bad(format!(
+            return Err(GraphiteRefusal::bad(format!(
                 "format={other}: give json, csv, raw, msgpack, pickle, png or svg"
             )));
         }
@@ -149,8 +151,8 @@ fn evaluated(
     request: &RenderRequest,
     calendar: &dyn Calendar,
     budget: &Budget,
-) -> Result<Vec<Series>, Refusal> {
-    let mut source = StoreSource::new(&state.service, &state.rules, &state.indexes, budget);
+) -> Result<Vec<Series>, GraphiteRefusal> {
+    let mut source = GraphiteSource::new(&state.service, &state.rules, &state.indexes, budget);
     let evaluator = Evaluator::new(&mut source, calendar, request.now);
     let mut evaluator = evaluator.with_templates(request.templates.clone());
     // What setXFilesFactor says holds for the targets after it, too.

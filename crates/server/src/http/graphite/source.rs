@@ -20,7 +20,7 @@ use crate::service::Service;
 const SERIES_MAX: usize = 200_000;
 
 /// The store of a request.
-pub struct StoreSource<'a> {
+pub struct GraphiteSource<'a> {
     /// The part of the store that the client sees.
     pub service: &'a Service,
     /// Which RRDs have which tags.
@@ -33,19 +33,19 @@ pub struct StoreSource<'a> {
     last: Option<(RrdName, FetchRequest, FetchRows)>,
 }
 
-impl<'a> StoreSource<'a> {
+impl<'a> GraphiteSource<'a> {
     /// That of a request.
     pub fn new(
         service: &'a Service,
         rules: &'a MetricRules,
         indexes: &'a Indexes,
         budget: &'a Budget,
-    ) -> StoreSource<'a> {
-        StoreSource { service, rules, indexes, budget, last: None }
+    ) -> GraphiteSource<'a> {
+        GraphiteSource { service, rules, indexes, budget, last: None }
     }
 }
 
-impl Source for StoreSource<'_> {
+impl Source for GraphiteSource<'_> {
     fn fetch(&mut self, wanted: &Wanted<'_>) -> Result<Vec<SourceSeries>, SourceError> {
         Ok(match wanted.select {
             Select::Path(pattern) => self.by_path(pattern, wanted)?,
@@ -62,7 +62,7 @@ impl Source for StoreSource<'_> {
     }
 }
 
-impl StoreSource<'_> {
+impl GraphiteSource<'_> {
     fn by_path(&mut self, pattern: &str, wanted: &Wanted<'_>) -> Result<Vec<SourceSeries>, Failure> {
         let list = name_list(self.service)?;
         let mut all = Vec::new();

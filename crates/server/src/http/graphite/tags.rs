@@ -7,7 +7,7 @@ use axum::response::Response;
 use graphite::TagCondition;
 use promql::{Labels, NAME};
 
-use super::answer::{Refusal, json, texts, wants_ascii};
+use super::answer::{GraphiteRefusal, json, texts, wants_ascii};
 use super::source::{matchers, tagged};
 use super::{Graphite, whole_number};
 use crate::http::failure::Failure;
@@ -19,13 +19,15 @@ const LIMIT: usize = 100;
 /// The most series that are looked through.
 const EXAMINED_MAX: usize = 5_000_000;
 
-fn conditions(query: &mut Query) -> Result<Vec<TagCondition>, Refusal> {
+fn conditions(query: &mut Query) -> Result<Vec<TagCondition>, GraphiteRefusal> {
     let mut texts = query.take_all("expr");
     texts.extend(query.take_all("expr[]"));
     let one = |text: &Vec<u8>| {
         let text = String::from_utf8_lossy(text);
         TagCondition::parse(&text).ok_or_else(|| {
-            Refusal::bad(format!("expr={text}: write tag=value, tag!=value, tag=~regex or tag!=~regex"))
+            GraphiteRefusal::bad(format!(
+                "expr={text}: write tag=value, tag!=value, tag=~regex or tag!=~regex"
+            ))
         })
     };
     texts.iter().map(one).collect()
@@ -36,7 +38,7 @@ fn visit(
     state: &Graphite,
     conditions: &[TagCondition],
     mut each: impl FnMut(&Labels) -> bool,
-) -> Result<(), Refusal> {
+) -> Result<(), GraphiteRefusal> {
     let budget = Budget::new(&state.service.memory);
     let index = state.indexes.current(&state.service, &state.rules)?;
     let mut examined = 0;
@@ -53,7 +55,7 @@ fn visit(
     Ok(())
 }
 
-fn limit(query: &mut Query) -> Result<usize, Refusal> {
+fn limit(query: &mut Query) -> Result<usize, GraphiteRefusal> {
     Ok(whole_number(query, "limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(0)))
 }
 
@@ -62,7 +64,7 @@ fn shown(tag: &str) -> &str {
 }
 
 /// `/tags/autoComplete/tags`
-pub fn tags(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, Refusal> {
+pub fn tags(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, GraphiteRefusal> {
     let (conditions, limit) = (conditions(&mut query)?, limit(&mut query)?);
     let prefix = query.text("tagPrefix").unwrap_or_default();
     let mut names = BTreeSet::new();
@@ -80,11 +82,13 @@ pub fn tags(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<R
 }
 
 /// `/tags/autoComplete/values`
-pub fn values(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, Refusal> {
+pub fn values(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, GraphiteRefusal> {
     let (conditions, limit) = (conditions(&mut query)?, limit(&mut query)?);
     let prefix = query.text("valuePrefix").unwrap_or_default();
-    let tag =
-        query.text("tag").filter(|tag| !tag.is_empty()).ok_or_else(|| Refusal::bad("no tag specified"))?;
+    let tag = query
+        .text("tag")
+        .filter(|tag| !tag.is_empty())
+        .ok_or_else(|| GraphiteRefusal::bad("no tag specified"))?;
     let label = if tag == "name" { NAME } else { &tag };
     let mut values = BTreeSet::new();
     visit(state, &conditions, |labels| {
@@ -98,10 +102,14 @@ pub fn values(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result
 }
 
 /// `/tags/findSeries`
-pub fn find_series(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, Refusal> {
+pub fn find_series(
+    state: &Graphite,
+    headers: &HeaderMap,
+    mut query: Query,
+) -> Result<Response, GraphiteRefusal> {
     let conditions = conditions(&mut query)?;
     if conditions.is_empty() {
-        return Err(Refusal::bad("no tag expressions specified"));
+        return Err(GraphiteRefusal::bad("no tag expressions specified"));
     }
     let limit =
         whole_number(&mut query, "limit")?.map_or(EXAMINED_MAX, |limit| usize::try_from(limit).unwrap_or(0));
