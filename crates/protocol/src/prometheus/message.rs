@@ -181,21 +181,26 @@ fn put_labels(out: &mut Vec<u8>, labels: &[(String, String)]) {
 pub fn samples_answer(results: &[Vec<Samples>]) -> Vec<u8> {
     let mut out = Vec::new();
     for series in results {
-        let mut result = Vec::new();
-        for one in series {
-            let mut bytes = Vec::with_capacity(one.samples.len() * 18);
-            put_labels(&mut bytes, &one.labels);
-            let mut sample = Vec::with_capacity(20);
-            for (time, value) in &one.samples {
-                sample.clear();
-                put_varint(&mut sample, 1 << 3 | 1);
-                sample.extend_from_slice(&value.to_bits().to_le_bytes());
-                put_number(&mut sample, 2, *time);
-                put_bytes(&mut bytes, 2, &sample);
-            }
-            put_bytes(&mut result, 1, &bytes);
+        put_bytes(&mut out, 1, &write_request(series));
+    }
+    out
+}
+
+/// The request of remote write 1.0 with these series, not compressed yet. The answer to a query is written alike.
+pub fn write_request(series: &[Samples]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for one in series {
+        let mut bytes = Vec::with_capacity(one.samples.len() * 18);
+        put_labels(&mut bytes, &one.labels);
+        let mut sample = Vec::with_capacity(20);
+        for (time, value) in &one.samples {
+            sample.clear();
+            put_varint(&mut sample, 1 << 3 | 1);
+            sample.extend_from_slice(&value.to_bits().to_le_bytes());
+            put_number(&mut sample, 2, *time);
+            put_bytes(&mut bytes, 2, &sample);
         }
-        put_bytes(&mut out, 1, &result);
+        put_bytes(&mut out, 1, &bytes);
     }
     out
 }
