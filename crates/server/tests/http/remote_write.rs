@@ -257,9 +257,9 @@ fn real_senders_are_understood() {
     let mut running = Vec::new();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     if let Some(program) = program() {
-        let version = std::process::Command::new(&program).arg("--help").output().unwrap();
-        let is_new = !String::from_utf8_lossy(&[version.stdout, version.stderr].concat())
-            .contains("storage.tsdb.allow-overlapping-blocks");
+        let version = std::process::Command::new(&program).arg("--version").output().unwrap();
+        let version = String::from_utf8_lossy(&[version.stdout, version.stderr].concat()).into_owned();
+        let is_new = !version.contains("version 2.");
         let writes = |more: &str| format!("remote_write:\n- url: {url}\n{more}");
         // Version 3 speaks 2.0 if it is told to.
         let message = if is_new { "  protobuf_message: io.prometheus.write.v2.Request\n" } else { "" };
