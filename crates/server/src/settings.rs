@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use store::stripes::Adopted;
+use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
@@ -236,6 +237,8 @@ pub struct Settings {
     pub ingest: IngestSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -329,6 +332,7 @@ impl Settings {
             backup: None,
             ingest: IngestSettings::default(),
             forward: Vec::new(),
+            metrics: MetricRules::default(),
             config_file: None,
         }
     }
