@@ -76,7 +76,14 @@ pub(super) async fn write(service: &Service, headers: &HeaderMap, body: Bytes) -
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
     let mut share = service.memory.share();
-    if !share.try_resize(decoded as u64 * 5 / 2) {
+    let needed = decoded as u64 * 5 / 2;
+    if !share.try_resize(needed) {
+        if needed > share.budget_bytes() {
+            let text = format!(
+                "the request takes {needed} bytes of memory, more than clients have in all ([limits] memory)"
+            );
+            return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
+        }
         let text = "there is no memory for the request; send it again";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], text).into_response();
     }
