@@ -18,7 +18,7 @@ pub use config::WebConfig;
 use passwords::{Credentials, PasswordChecks, Verdict};
 
 use super::failure::Failure;
-use super::login::{self, LoginForm, Sessions};
+use super::login::{self, LoggedIn, LoginForm, Sessions};
 use super::origin::is_foreign;
 use crate::access::{Access, Principal};
 use crate::rate::RateLimit;
@@ -191,7 +191,7 @@ impl Door {
         let known = match Credentials::of(headers) {
             Some(credentials) => self.check(access, users, &credentials).await,
             None => {
-                let shown = self.sessions.find(headers, access);
+                let shown = self.sessions.find(headers, access, users);
                 let shown = shown.or_else(|| certificate.and_then(|names| access.of_certificate(names)));
                 shown.or_else(|| self.anonymous(users)).map_or(Admission::Wrong, Admission::Known)
             }
@@ -272,11 +272,14 @@ impl Door {
             Ok(form) => form,
             Err(failure) => return failure.into_response(),
         };
-        let credentials = Credentials::Password { name: form.name, password: form.secret.into_bytes() };
         let rules = self.rules();
-        match self.check(&service.access, rules.config.users(), &credentials).await {
+        let users = rules.config.users();
+        let hash = users.get(&form.name).map(|hash| (form.name.clone(), hash.clone()));
+        let credentials = Credentials::Password { name: form.name, password: form.secret.into_bytes() };
+        match self.check(&service.access, users, &credentials).await {
             Admission::Known(who) if !who.rights.is_nothing() => {
-                self.sessions.welcome(who, &form.next, rules.tls.is_some())
+                let password = if Access::can_change(&who) { None } else { hash };
+                self.sessions.welcome(LoggedIn { who, password }, &form.next, rules.tls.is_some())
             }
             Admission::Busy => busy(),
             Admission::Known(_) | Admission::Wrong => {

@@ -261,11 +261,12 @@ impl Server {
 
     async fn respond(
         &self,
-        request: hyper::Request<Incoming>,
+        mut request: hyper::Request<Incoming>,
         connection: &Arc<HttpConnection>,
         certificate: Option<&[String]>,
         shares: &mut AnswerShares,
     ) -> Response {
+        name_host(&mut request);
         let is_probe = matches!(request.uri().path(), "/healthz" | "/metrics");
         if connection.is_reserve && !is_probe {
             self.service.metrics.connections_refused.inc();
@@ -438,5 +439,16 @@ async fn encrypt(mut stream: TcpStream, config: Arc<ServerConfig>) -> Option<Tls
             tracing::debug!(%error, "a client could not begin TLS");
             None
         }
+    }
+}
+
+/// HTTP/2 says in its `:authority` which host is asked; what looks at the header finds it there, too.
+fn name_host(request: &mut hyper::Request<Incoming>) {
+    if request.headers().contains_key(header::HOST) {
+        return;
+    }
+    let host = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
+    if let Some(host) = host {
+        request.headers_mut().insert(header::HOST, host);
     }
 }
