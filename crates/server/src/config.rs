@@ -3,6 +3,8 @@
 
 mod backup;
 mod forward;
+mod ingest;
+mod metric;
 mod replication;
 mod values;
 
@@ -106,6 +108,9 @@ struct File {
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
+    metric: Vec<toml::Spanned<suggest::MetricRule>>,
+    ingest: ingest::FileIngest,
+    create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
 
 impl Default for File {
@@ -162,6 +167,9 @@ impl Default for File {
             replication: Default::default(),
             follow: None,
             forward: Vec::new(),
+            metric: Vec::new(),
+            ingest: ingest::FileIngest::default(),
+            create: Vec::new(),
         }
     }
 }
@@ -449,6 +457,8 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
+            metrics: self.metrics(file.metric)?,
+            ingest: self.ingest(&file.ingest, file.create)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };
@@ -858,6 +868,11 @@ mod tests {
             }
         };
         check("layout = 'stripes'\nbse = 'x'\n", &["x.toml:2:", "bse"]);
+        check(
+            "[[metric]]\npath = 'a'\nname = 'x'\n[[metric]]\npath = '('\nname = 'x'\n",
+            &["x.toml:4:", "[[metric]]", "unclosed group"],
+        );
+        check("[[metric]]\npath = 'a'\nname = 'x'\nlable = 1\n", &["x.toml:4:", "lable"]);
         check("layout = 'tables'\n", &["x.toml:1:", "tables"]);
         check("\n\nsync = 'soon'\n", &["x.toml:3:", "soon", "always"]);
         check("listen = ['/s']\n", &["x.toml:1:", "[[listen]]"]);

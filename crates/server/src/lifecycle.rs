@@ -198,6 +198,7 @@ fn open_service(
         takeover::take_over(&*engine, &names, journal).map_err(fail)?;
     }
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
+    service.ingest.configure(settings.ingest.clone());
     if let Some(directory) = settings.snapshots.take() {
         let _ = service.snapshots.set(directory);
     }
@@ -232,8 +233,12 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
         None if sockets.http.iter().all(is_local) => Saving::Local,
         _ => Saving::Off,
     };
-    let (templates, host) = (settings.templates.clone(), settings.collect_host.clone());
-    sockets.site = SiteSettings { templates, saving, host };
+    sockets.site = SiteSettings {
+        templates: settings.templates.clone(),
+        saving,
+        host: settings.collect_host.clone(),
+        metrics: settings.metrics.clone(),
+    };
     sockets.store = Some(settings.data_directory().to_path_buf());
     Ok(sockets)
 }

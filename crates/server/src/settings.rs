@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use store::stripes::Adopted;
+use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
@@ -16,6 +17,7 @@ use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::forward::ForwardSettings;
 use crate::http::access::{Door, WebAccess};
+use crate::ingest::IngestSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -231,8 +233,12 @@ pub struct Settings {
     /// The backup of the store; `None` = none.
     #[cfg(feature = "backup")]
     pub backup: Option<backup::run::BackupSettings>,
+    /// What is pushed.
+    pub ingest: IngestSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -324,7 +330,9 @@ impl Settings {
             snapshots: None,
             #[cfg(feature = "backup")]
             backup: None,
+            ingest: IngestSettings::default(),
             forward: Vec::new(),
+            metrics: MetricRules::default(),
             config_file: None,
         }
     }

@@ -19,7 +19,7 @@ use crate::status::StatusWatch;
 /// Clients whose routes are kept.
 const KEPT_MAX: usize = 1000;
 /// What tells of the whole store and daemon.
-const OPERATORS_ONLY: [&str; 3] = ["/metrics", "/status", "/api/v1/status"];
+const OPERATORS_ONLY: [&str; 4] = ["/metrics", "/status", "/api/v1/status", "/api/v1/ingest"];
 
 /// Routes for those who may do everything, and for others once they come.
 pub struct Routers {
@@ -31,13 +31,14 @@ pub struct Routers {
 
 impl Routers {
     /// Those of a store.
-    pub fn new(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
+    pub fn new(service: Arc<Service>, mut settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
+        let own_rules = std::mem::take(&mut settings.metrics);
         let common = Common {
             settings,
             status,
             work: Arc::default(),
             presets: Arc::new(Presets::shipped()),
-            metric_rules: Arc::new(MetricRules::shipped()),
+            metric_rules: Arc::new(own_rules.before(MetricRules::shipped())),
         };
         let whole = public(Arc::clone(&service), &common);
         Routers { service, common, whole, parts: Mutex::default() }
