@@ -14,10 +14,12 @@ mod server;
 #[path = "wire/signer.rs"]
 mod signer;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use cable::Cable;
 use oracle::{free_port, wait_until};
+use protocol::frames::replication::{FollowerHello, LogPosition, SessionKind, push_acknowledged, push_hello};
 use server::{CREATE, Pair, Server};
 
 #[test]
@@ -291,4 +293,37 @@ fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
     other.kill();
     other.follow(a.followers_port);
     assert!(other.fails().contains("is another one"), "{}", other.log());
+}
+
+/// Whoever connects and says nothing takes no follower's place, and what a follower says that it has cannot be more than there is.
+#[test]
+fn silent_clients_keep_no_follower_out() {
+    let mut pair = Pair::start("");
+    let [a, b] = &mut pair.servers;
+    a.say(&format!("CREATE x.rrd {CREATE}"));
+    let port = a.followers_port;
+    let silent: Vec<_> =
+        (0..300).map(|_| std::net::TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    b.start();
+    wait_until("a copy that is followed", || b.status("connected") == "yes");
+    drop(silent);
+
+    let mut liar = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut out = b"FRAMES 5\n".to_vec();
+    let hello = FollowerHello {
+        kind: SessionKind::Copy,
+        epoch: 0,
+        store: [0; 16],
+        name: b"liar".to_vec(),
+        ends: Vec::new(),
+    };
+    push_hello(&mut out, &hello);
+    let shards = a.status("positions").split(',').count();
+    let beyond = vec![LogPosition { generation: 9, offset: 1 << 60 }; shards];
+    push_acknowledged(&mut out, &beyond);
+    liar.write_all(&out).unwrap();
+    // The session ends, whatever is still to be read.
+    std::io::copy(&mut liar, &mut std::io::sink()).ok();
+    wait_until("it has left", || a.run(&["replication"]).contains("liar away"));
+    assert!(!std::fs::read_to_string(a.store().join("followers")).unwrap().contains("liar"));
 }
