@@ -10,6 +10,7 @@ pub mod access;
 pub mod agent;
 pub mod agents;
 #[cfg(feature = "backup")]
+mod arrivals;
 mod backing;
 pub mod budget;
 pub mod collectors;
