@@ -9,8 +9,8 @@
 pub mod access;
 pub mod agent;
 pub mod agents;
-#[cfg(feature = "backup")]
 mod arrivals;
+#[cfg(feature = "backup")]
 mod backing;
 pub mod budget;
 pub mod collectors;
