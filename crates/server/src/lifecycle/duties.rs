@@ -58,7 +58,8 @@ impl Duties {
         }
         let positions = settings.own_directory().join("forward");
         let targets = std::mem::take(&mut settings.forward);
-        let forwarding = Forwarding::start(engine, targets, &positions, start).map_err(fail)?;
+        let forwarding =
+            Forwarding::start((engine, &service.ingest), targets, &positions, start).map_err(fail)?;
         if !forwarding.statuses.is_empty() {
             let _ = service.metrics.forwarding.set(forwarding.statuses.clone());
         }
