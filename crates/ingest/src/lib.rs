@@ -1,0 +1,15 @@
+//! Push protocols.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
+pub mod carbon_schemas;
+pub mod fault;
+pub mod fuzzing;
+pub mod graphite;
+pub mod number;
+pub mod pickle;
+pub mod refusal;
+pub mod sample;
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,29 @@
+//! What every push protocol hands on.
+
+use crate::number::Number;
+
+/// What a value is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleKind {
+    /// A level.
+    Gauge,
+    /// A count since some start, which falls only when it starts again.
+    Counter,
+    /// What was added since the sample before.
+    Delta,
+}
+
+/// A value at a time, with its name and labels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// Keys and values, in the order in which the sender had them.
+    pub labels: &'a [(&'a str, &'a str)],
+    /// When, in nanoseconds since the epoch; `None` is now.
+    pub time: Option<i64>,
+    /// The value, which is finite.
+    pub value: Number,
+    /// What it is of.
+    pub kind: SampleKind,
+}
