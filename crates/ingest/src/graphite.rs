@@ -5,8 +5,8 @@
 use crate::fault::Fault;
 use crate::number::{Number, nanoseconds};
 use crate::pickle::{PickleError, PickledPoint};
+use crate::pushed::{Pushed, PushedKind};
 use crate::refusal::{Refusal, Sink};
-use crate::sample::{Sample, SampleKind};
 
 /// Bytes of a line at most: carbon's own limit of a path is that of a file name, and its reader's is 16 KiB.
 pub const LINE_BYTES_MAX: usize = 16 << 10;
@@ -17,9 +17,8 @@ pub const TAGS_MAX: usize = 64;
 pub fn read_lines(text: &[u8], first_line: usize, sink: &mut dyn Sink) {
     let mut tags = Vec::new();
     let mut start = 0;
-    let mut number = first_line;
     let ends = memchr::memchr_iter(b'\n', text).chain(std::iter::once(text.len()));
-    for end in ends {
+    for (number, end) in (first_line..).zip(ends) {
         let line = text[start..end].trim_ascii();
         start = end + 1;
         if !line.is_empty() {
@@ -29,7 +28,6 @@ pub fn read_lines(text: &[u8], first_line: usize, sink: &mut dyn Sink) {
             }
             tags = read.0;
         }
-        number += 1;
     }
 }
 
@@ -39,7 +37,7 @@ type Tags<'a> = Vec<(&'a str, &'a str)>;
 fn read_line<'a>(line: &'a [u8], mut tags: Tags<'a>, sink: &mut dyn Sink) -> (Tags<'a>, Result<(), Fault>) {
     let parsed = parse_line(line, &mut tags);
     let result = parsed.map(|(name, value, time)| {
-        sink.sample(&Sample { name, labels: &tags, time, value, kind: SampleKind::Gauge });
+        sink.pushed(&Pushed { name, labels: &tags, time, value, kind: PushedKind::Gauge });
     });
     (tags, result)
 }
@@ -79,7 +77,7 @@ fn take_pickled(point: PickledPoint<'_>, sink: &mut dyn Sink) -> Result<(), Faul
     let mut tags = Vec::new();
     let name = split_path(point.path, &mut tags)?;
     let (value, time) = (finite(point.value)?, time_of(Some(point.time))?);
-    sink.sample(&Sample { name, labels: &tags, time, value, kind: SampleKind::Gauge });
+    sink.pushed(&Pushed { name, labels: &tags, time, value, kind: PushedKind::Gauge });
     Ok(())
 }
 

@@ -7,9 +7,12 @@ pub mod carbon_schemas;
 pub mod fault;
 pub mod fuzzing;
 pub mod graphite;
+pub mod influx;
 pub mod number;
+pub mod otlp;
 pub mod pickle;
+pub mod pushed;
 pub mod refusal;
-pub mod sample;
+pub mod statsd;
 #[cfg(test)]
 mod testing;

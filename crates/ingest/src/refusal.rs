@@ -1,7 +1,7 @@
 //! What receives samples, and what is told of those that do not count.
 
 use crate::fault::Fault;
-use crate::sample::Sample;
+use crate::pushed::Pushed;
 
 /// Something that does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Refusal<'a> {
 /// Takes samples as they are read.
 pub trait Sink {
     /// A sample.
-    fn sample(&mut self, sample: &Sample<'_>);
+    fn pushed(&mut self, pushed: &Pushed<'_>);
     /// Something that does not count; what is around it does.
     fn refused(&mut self, refusal: Refusal<'_>);
 }

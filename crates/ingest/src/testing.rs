@@ -3,8 +3,8 @@
 use oracle::random::{Random, seeds};
 
 use crate::number::Number;
+use crate::pushed::Pushed;
 use crate::refusal::{Refusal, Sink};
-use crate::sample::Sample;
 
 /// Samples and refusals as lines of text.
 #[derive(Debug, Default)]
@@ -13,15 +13,15 @@ pub(crate) struct Recorded {
 }
 
 impl Sink for Recorded {
-    fn sample(&mut self, sample: &Sample<'_>) {
-        let labels: Vec<_> = sample.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let time = sample.time.map_or("now".to_string(), |time| time.to_string());
-        let value = match sample.value {
+    fn pushed(&mut self, pushed: &Pushed<'_>) {
+        let labels: Vec<_> = pushed.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let time = pushed.time.map_or("now".to_string(), |time| time.to_string());
+        let value = match pushed.value {
             Number::Unsigned(number) => number.to_string(),
             Number::Signed(number) => number.to_string(),
             Number::Float(number) => number.to_string(),
         };
-        self.lines.push(format!("{}{{{}}} {value} @{time} {:?}", sample.name, labels.join(","), sample.kind));
+        self.lines.push(format!("{}{{{}}} {value} @{time} {:?}", pushed.name, labels.join(","), pushed.kind));
     }
 
     fn refused(&mut self, refusal: Refusal<'_>) {

@@ -75,7 +75,7 @@ impl<'a> Machine<'a> {
                     self.marks.push(self.stack.len());
                 }
                 b'0' => drop(self.pop()?),
-                b'1' => drop(self.to_mark()?),
+                b'1' => drop(self.drop_to_mark()?),
                 b'2' => {
                     let top = *self.stack.last().ok_or_else(|| self.broken())?;
                     self.push(top)?;
@@ -258,7 +258,7 @@ impl<'a> Machine<'a> {
         if mark > self.stack.len() { Err(self.broken()) } else { Ok(mark) }
     }
 
-    fn to_mark(&mut self) -> Done {
+    fn drop_to_mark(&mut self) -> Done {
         let mark = self.mark()?;
         self.stack.truncate(mark);
         Ok(())

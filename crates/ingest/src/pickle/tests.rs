@@ -112,7 +112,7 @@ fn long_numbers_are_exact_as_far_as_numbers_are() {
     let mut wide = vec![0; 20];
     wide.push(1);
     assert_eq!(number(&wide), Number::Float(2_f64.powi(160)));
-    assert_eq!(number(&[0xff; 20]).to_f64().abs() < 2.0, true);
+    assert!(number(&[0xff; 20]).to_f64().abs() < 2.0);
 }
 
 #[test]

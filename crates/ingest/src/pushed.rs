@@ -4,7 +4,7 @@ use crate::number::Number;
 
 /// What a value is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampleKind {
+pub enum PushedKind {
     /// A level.
     Gauge,
     /// A count since some start, which falls only when it starts again.
@@ -15,7 +15,7 @@ pub enum SampleKind {
 
 /// A value at a time, with its name and labels.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample<'a> {
+pub struct Pushed<'a> {
     /// The name.
     pub name: &'a str,
     /// Keys and values, in the order in which the sender had them.
@@ -25,5 +25,5 @@ pub struct Sample<'a> {
     /// The value, which is finite.
     pub value: Number,
     /// What it is of.
-    pub kind: SampleKind,
+    pub kind: PushedKind,
 }
