@@ -27,6 +27,8 @@ pub enum Fault {
     BadTag,
     /// It has more tags than may be.
     TooManyTags,
+    /// It has a tag twice, a NUL in it, or is too long for the name of a series.
+    BadSeries,
     /// A text in quotation marks has no end.
     OpenQuote,
     /// It is not of the form that the protocol has.
@@ -60,6 +62,7 @@ const TEXTS: &[(Fault, &str, &str)] = &[
     (Fault::TooManyParts, "too_many_parts", "it has too many parts"),
     (Fault::BadTag, "bad_tag", "a tag is not key=value"),
     (Fault::TooManyTags, "too_many_tags", "it has too many tags"),
+    (Fault::BadSeries, "bad_series", "it has a tag twice, a NUL in it, or too long a name"),
     (Fault::OpenQuote, "open_quote", "a text has no closing quotation mark"),
     (Fault::BadForm, "bad_form", "it is not of the protocol's form"),
     (Fault::IsText, "text", "its value is a text, and an RRD holds numbers"),

@@ -5,8 +5,9 @@
 use crate::fault::Fault;
 use crate::number::{Number, nanoseconds};
 use crate::pickle::{PickleError, PickledPoint};
-use crate::pushed::{Pushed, PushedKind};
+use crate::pushed::Pushed;
 use crate::refusal::{Refusal, Sink};
+use crate::sample::Kind;
 
 /// Bytes of a line at most: carbon's own limit of a path is that of a file name, and its reader's is 16 KiB.
 pub const LINE_BYTES_MAX: usize = 16 << 10;
@@ -37,7 +38,7 @@ type Tags<'a> = Vec<(&'a str, &'a str)>;
 fn read_line<'a>(line: &'a [u8], mut tags: Tags<'a>, sink: &mut dyn Sink) -> (Tags<'a>, Result<(), Fault>) {
     let parsed = parse_line(line, &mut tags);
     let result = parsed.map(|(name, value, time)| {
-        sink.pushed(&Pushed { name, labels: &tags, time, value, kind: PushedKind::Gauge });
+        sink.pushed(&Pushed { name, labels: &tags, time, value, kind: Kind::Gauge });
     });
     (tags, result)
 }
@@ -77,7 +78,7 @@ fn take_pickled(point: PickledPoint<'_>, sink: &mut dyn Sink) -> Result<(), Faul
     let mut tags = Vec::new();
     let name = split_path(point.path, &mut tags)?;
     let (value, time) = (finite(point.value)?, time_of(Some(point.time))?);
-    sink.pushed(&Pushed { name, labels: &tags, time, value, kind: PushedKind::Gauge });
+    sink.pushed(&Pushed { name, labels: &tags, time, value, kind: Kind::Gauge });
     Ok(())
 }
 

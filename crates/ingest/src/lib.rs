@@ -5,6 +5,7 @@
 
 pub mod carbon_schemas;
 pub mod fault;
+pub mod fill;
 pub mod fuzzing;
 pub mod graphite;
 pub mod influx;
@@ -13,6 +14,7 @@ pub mod otlp;
 pub mod pickle;
 pub mod pushed;
 pub mod refusal;
+pub mod sample;
 pub mod statsd;
 #[cfg(test)]
 mod testing;

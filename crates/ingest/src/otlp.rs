@@ -18,8 +18,9 @@ pub use reader::read_protobuf;
 
 use crate::fault::Fault;
 use crate::number::Number;
-use crate::pushed::{Pushed, PushedKind};
+use crate::pushed::Pushed;
 use crate::refusal::{Refusal, Sink};
+use crate::sample::Kind;
 
 /// Data points of a request at most.
 pub const POINTS_MAX: usize = 200_000;
@@ -160,21 +161,21 @@ impl<'s> Giver<'s> {
         let result = match kind {
             _ if metric.name.is_empty() => Err(Fault::NoName),
             _ if labels.len() > ATTRIBUTES_MAX => Err(Fault::TooManyTags),
-            MetricKind::Gauge => self.give_number(metric, PushedKind::Gauge, point, labels),
+            MetricKind::Gauge => self.give_number(metric, Kind::Gauge, point, labels),
             MetricKind::Sum => {
                 sum_kind(metric).and_then(|kind| self.give_number(metric, kind, point, labels))
             }
             MetricKind::Histogram | MetricKind::ExponentialHistogram => {
                 let kind = match metric.temporality {
                     Temporality::Unspecified => Err(Fault::NoTemporality),
-                    Temporality::Delta => Ok(PushedKind::Delta),
-                    Temporality::Cumulative => Ok(PushedKind::Counter),
+                    Temporality::Delta => Ok(Kind::Delta),
+                    Temporality::Cumulative => Ok(Kind::Counter),
                 };
                 self.answer.without_buckets += u64::from(point.has_buckets && kind.is_ok());
                 kind.and_then(|kind| self.give_distribution(metric, kind, point, labels))
             }
             MetricKind::Summary => {
-                let given = self.give_distribution(metric, PushedKind::Counter, point, labels);
+                let given = self.give_distribution(metric, Kind::Counter, point, labels);
                 self.give_quantiles(metric, point, labels, quantiles);
                 given
             }
@@ -189,7 +190,7 @@ impl<'s> Giver<'s> {
     fn give_number(
         &mut self,
         metric: &Metric<'_>,
-        kind: PushedKind,
+        kind: Kind,
         point: &Point,
         labels: &[(&str, &str)],
     ) -> Result<(), Fault> {
@@ -205,7 +206,7 @@ impl<'s> Giver<'s> {
     fn give_distribution(
         &mut self,
         metric: &Metric<'_>,
-        kind: PushedKind,
+        kind: Kind,
         point: &Point,
         labels: &[(&str, &str)],
     ) -> Result<(), Fault> {
@@ -237,18 +238,18 @@ impl<'s> Giver<'s> {
             let _ = write!(self.quantile, "{quantile}");
             let mut labels: Vec<_> = labels.iter().copied().filter(|(key, _)| *key != "quantile").collect();
             labels.push(("quantile", &self.quantile));
-            let (value, kind) = (Number::Float(*value), PushedKind::Gauge);
+            let (value, kind) = (Number::Float(*value), Kind::Gauge);
             self.sink.pushed(&Pushed { name: metric.name, labels: &labels, time, value, kind });
         }
     }
 }
 
-fn sum_kind(metric: &Metric<'_>) -> Result<PushedKind, Fault> {
+fn sum_kind(metric: &Metric<'_>) -> Result<Kind, Fault> {
     match (metric.temporality, metric.is_monotonic) {
         (Temporality::Unspecified, _) => Err(Fault::NoTemporality),
-        (Temporality::Delta, _) => Ok(PushedKind::Delta),
-        (Temporality::Cumulative, true) => Ok(PushedKind::Counter),
-        (Temporality::Cumulative, false) => Ok(PushedKind::Gauge),
+        (Temporality::Delta, _) => Ok(Kind::Delta),
+        (Temporality::Cumulative, true) => Ok(Kind::Counter),
+        (Temporality::Cumulative, false) => Ok(Kind::Gauge),
     }
 }
 

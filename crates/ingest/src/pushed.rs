@@ -1,17 +1,7 @@
 //! What every push protocol hands on.
 
 use crate::number::Number;
-
-/// What a value is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PushedKind {
-    /// A level.
-    Gauge,
-    /// A count since some start, which falls only when it starts again.
-    Counter,
-    /// What was added since the sample before.
-    Delta,
-}
+use crate::sample::Kind;
 
 /// A value at a time, with its name and labels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,5 +15,5 @@ pub struct Pushed<'a> {
     /// The value, which is finite.
     pub value: Number,
     /// What it is of.
-    pub kind: PushedKind,
+    pub kind: Kind,
 }

@@ -15,8 +15,9 @@ use self::timer::Timer;
 use super::{StatsdSink, StatsdValue};
 use crate::fault::Fault;
 use crate::number::Number;
-use crate::pushed::{Pushed, PushedKind};
+use crate::pushed::Pushed;
 use crate::refusal::{Refusal, Sink};
+use crate::sample::Kind;
 
 /// Seconds without a line after which a name is forgotten.
 pub const FORGOTTEN_AFTER: f64 = 86_400.0;
@@ -224,7 +225,7 @@ impl Emitter<'_> {
                 labels: self.labels,
                 time: Some(self.time),
                 value: Number::Float(value),
-                kind: PushedKind::Gauge,
+                kind: Kind::Gauge,
             });
         }
     }
