@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("collect", &["protocol", "args", "rrd", "snmp"]),
     ("suggest", &["args", "rrd"]),
     ("access", &["args", "protocol"]),
+    ("ingest", &["rrd"]),
     ("promql", &["rrd"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
@@ -41,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "access",
             "suggest",
             "promql",
+            "ingest",
             "args",
             "rrd",
         ],
