@@ -135,6 +135,8 @@ peers: page-setup
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
 	@command -v moto_server >/dev/null || [ -x $(TARGET)/moto/bin/moto_server ] || \
 	  { python3 -m venv $(TARGET)/moto && $(TARGET)/moto/bin/pip install -q 'moto[server]==5.2.*'; }
+	@[ -x $(TARGET)/push-peers/bin/python3 ] || { python3 -m venv $(TARGET)/push-peers && $(TARGET)/push-peers/bin/pip install -q influxdb-client statsd \
+	  opentelemetry-sdk opentelemetry-exporter-otlp-proto-http; }
 	@command -v versitygw >/dev/null || [ -x $(TARGET)/versitygw/versitygw ] || ! command -v go >/dev/null || \
 	  GOBIN=$(abspath $(TARGET))/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || true
 	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true

@@ -12,6 +12,7 @@ use regex::{Regex, RegexBuilder};
 use rrd::definition::Cf;
 
 use self::ini::Section;
+use crate::table::{Archives, CreateRule};
 
 /// What carbon does when no section of `storage-schemas.conf` fits: a week of minutes.
 const RETENTION_DEFAULT: Retention = Retention { seconds: 60, rows: 60 * 24 * 7 };
@@ -23,6 +24,8 @@ const XFF_MAX: f64 = 0.999_99;
 const RETENTIONS_MAX: usize = 32;
 /// Rows of an archive at most: a century of seconds.
 const ROWS_MAX: u64 = 3_200_000_000;
+/// Rules that both files stand for at most.
+const RULES_MAX: usize = 10_000;
 /// Bytes that one compiled expression may take.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
@@ -127,15 +130,62 @@ impl CarbonSchemas {
             None => ("", std::slice::from_ref(&RETENTION_DEFAULT)),
         };
         let aggregation = self.aggregations.iter().find(|aggregation| aggregation.pattern.is_match(name));
-        let cf = aggregation.and_then(|aggregation| aggregation.cf).unwrap_or(Cf::Average);
-        let known = aggregation.and_then(|aggregation| aggregation.known).unwrap_or(KNOWN_DEFAULT);
-        CarbonLayout { section, retentions, cf, xff: (1.0 - known).min(XFF_MAX) }
+        let (cf, xff) = consolidation(aggregation);
+        CarbonLayout { section, retentions, cf, xff }
+    }
+
+    /// The same as rules of `[[create]]`, whose RRDs have the names of this template: one for each section of the first file with each
+    /// of the second, then those for names that no section of one of them fits.
+    pub fn rules(&self, path: &str) -> Vec<CreateRule> {
+        let mut rules = Vec::new();
+        let any = Schema::any();
+        for schema in self.schemas.iter().chain(std::iter::once(&any)) {
+            for aggregation in self.aggregations.iter().map(Some).chain(std::iter::once(None)) {
+                if rules.len() == RULES_MAX {
+                    return rules;
+                }
+                let patterns = [Some(&schema.pattern), aggregation.map(|aggregation| &aggregation.pattern)];
+                let found = patterns.into_iter().flatten().map(Regex::as_str);
+                rules.push(CreateRule {
+                    found: found.filter(|pattern| !pattern.is_empty()).map(str::to_owned).collect(),
+                    step: schema.retentions.first().map(|finest| finest.seconds.to_string()),
+                    archives: Some(Archives::Words(words(&schema.retentions, aggregation))),
+                    path: Some(path.to_owned()),
+                    ..CreateRule::default()
+                });
+            }
+        }
+        rules
     }
 
     /// True when there is no section in either.
     pub fn is_empty(&self) -> bool {
         self.schemas.is_empty() && self.aggregations.is_empty()
     }
+}
+
+impl Schema {
+    /// What fits every name.
+    fn any() -> Schema {
+        let pattern = Regex::new("").unwrap_or_else(|_| unreachable!("an empty expression is one"));
+        Schema { section: String::new(), pattern, retentions: vec![RETENTION_DEFAULT] }
+    }
+}
+
+/// The function of an aggregation, and the part of a row that may be unknown.
+fn consolidation(aggregation: Option<&Aggregation>) -> (Cf, f64) {
+    let cf = aggregation.and_then(|aggregation| aggregation.cf).unwrap_or(Cf::Average);
+    let known = aggregation.and_then(|aggregation| aggregation.known).unwrap_or(KNOWN_DEFAULT);
+    (cf, (1.0 - known).min(XFF_MAX))
+}
+
+/// The archives as `rrdcreate(1)` has them.
+fn words(retentions: &[Retention], aggregation: Option<&Aggregation>) -> Vec<String> {
+    let (cf, xff) = consolidation(aggregation);
+    let step = retentions.first().map_or(1, |finest| finest.seconds);
+    let word =
+        |archive: &Retention| format!("RRA:{}:{xff}:{}:{}", cf.name(), archive.seconds / step, archive.rows);
+    retentions.iter().map(word).collect()
 }
 
 fn schema(section: &Section<'_>) -> Result<Schema, CarbonFault> {

@@ -2,7 +2,9 @@
 
 mod pushed;
 
-pub use pushed::{fuzz_carbon_schemas, fuzz_graphite, fuzz_influx, fuzz_otlp, fuzz_pickle, fuzz_statsd};
+pub use pushed::{
+    fuzz_carbon_schemas, fuzz_collectd_json, fuzz_graphite, fuzz_influx, fuzz_otlp, fuzz_pickle, fuzz_statsd,
+};
 
 use crate::path::Template;
 use crate::sample::{Kind, Samples};

@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod carbon_schemas;
+pub mod collectd_json;
 pub mod fault;
 pub mod fill;
 pub mod fuzzing;

@@ -4,6 +4,7 @@
 mod backup;
 mod forward;
 mod ingest;
+mod push;
 mod replication;
 mod values;
 
@@ -108,6 +109,9 @@ struct File {
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
     ingest: ingest::FileIngest,
+    carbon: push::FileCarbon,
+    statsd: push::FileStatsd,
+    influx: push::FileInflux,
     create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
 
@@ -166,6 +170,9 @@ impl Default for File {
             follow: None,
             forward: Vec::new(),
             ingest: ingest::FileIngest::default(),
+            carbon: push::FileCarbon::default(),
+            statsd: push::FileStatsd::default(),
+            influx: push::FileInflux::default(),
             create: Vec::new(),
         }
     }
@@ -454,7 +461,8 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
-            ingest: self.ingest(&file.ingest, file.create)?,
+            ingest: self.ingest(&file.ingest, file.create, self.carbon_rules(&file.carbon)?)?,
+            push: self.push(&file.carbon, &file.statsd, &file.influx)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };

@@ -37,6 +37,7 @@ pub mod names;
 pub mod peer;
 pub mod private;
 pub mod privileges;
+pub mod push;
 mod rate;
 mod reload;
 pub mod replication;

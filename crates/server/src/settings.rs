@@ -20,6 +20,7 @@ use crate::ingest::IngestSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
+use crate::push::PushSettings;
 use crate::replication::{FollowSettings, ReplicationSettings};
 
 /// Where RRDs are stored.
@@ -234,6 +235,8 @@ pub struct Settings {
     pub backup: Option<backup::run::BackupSettings>,
     /// What is pushed.
     pub ingest: IngestSettings,
+    /// Ports that others push to.
+    pub push: PushSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
     /// The file to read again on SIGHUP.
@@ -328,6 +331,7 @@ impl Settings {
             #[cfg(feature = "backup")]
             backup: None,
             ingest: IngestSettings::default(),
+            push: PushSettings::default(),
             forward: Vec::new(),
             config_file: None,
         }

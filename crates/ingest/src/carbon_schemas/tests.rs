@@ -1,4 +1,6 @@
 use super::*;
+use crate::sample::{Kind, Samples};
+use crate::table::CreateTable;
 use crate::testing::pieces_at_random;
 
 /// Sections as carbon's own examples have them.
@@ -61,6 +63,30 @@ fn the_first_section_that_fits_counts() {
     let layout = read.layout("a.count");
     assert_eq!((layout.section, layout.cf, layout.xff), ("default", Cf::Average, XFF_MAX));
     assert_eq!(read.layout("x").xff, 0.75);
+}
+
+#[test]
+fn rules_of_the_table_say_the_same() {
+    let (read, _) = parse(SCHEMAS, Some(AGGREGATION));
+    let table = CreateTable::new(&read.rules("graphite/{name/}")).unwrap();
+    let mut samples = Samples::default();
+    let mut check = |name: &str, want_step: u64, want_first: &str| {
+        let series = samples.begin(name).end(Kind::Gauge).unwrap();
+        let place = table.place(samples.series(series)).unwrap();
+        assert_eq!(place.path, format!("graphite/{}.rrd", name.replace('.', "/")));
+        let new = table.new_rrd(place.rule, samples.series(series), Kind::Gauge);
+        assert_eq!((new.step, new.args[1].as_str()), (want_step, want_first), "{name}");
+    };
+    check("carbon.agents.a.cpu", 60, "RRA:AVERAGE:0.75:1:129600");
+    check("collectd.host.cpu.lower", 10, "RRA:MIN:0.9:1:2160");
+    check("a.count", 60, "RRA:AVERAGE:0.99999:1:1440");
+    let (read, _) = parse("", Some("[x]\npattern=^x\naggregationMethod=max\n"));
+    let table = CreateTable::new(&read.rules("{name/}")).unwrap();
+    for (name, want) in [("x", "RRA:MAX:0.5:1:10080"), ("y", "RRA:AVERAGE:0.5:1:10080")] {
+        let series = samples.begin(name).end(Kind::Gauge).unwrap();
+        let rule = table.place(samples.series(series)).unwrap().rule;
+        assert_eq!(table.new_rrd(rule, samples.series(series), Kind::Gauge).args[1], want);
+    }
 }
 
 #[test]

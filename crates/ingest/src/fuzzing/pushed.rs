@@ -5,7 +5,7 @@ use crate::influx::{self, InfluxField, InfluxSink};
 use crate::pushed::Pushed;
 use crate::refusal::{Refusal, Sink};
 use crate::statsd::aggregate::{Adding, StatsdAggregator, StatsdOptions};
-use crate::{graphite, otlp, pickle, statsd};
+use crate::{collectd_json, graphite, otlp, pickle, statsd};
 
 /// Looks at what every sample promises.
 #[derive(Default)]
@@ -97,5 +97,13 @@ pub fn fuzz_otlp(bytes: &[u8]) {
             }
             Err(error) => assert!(!error.to_string().is_empty()),
         }
+    }
+}
+
+/// What collectd's write_http sends.
+pub fn fuzz_collectd_json(bytes: &[u8]) {
+    let mut sink = Checked::default();
+    if let Err(error) = collectd_json::read(bytes, &mut sink) {
+        assert!(sink.count == 0 && !error.is_empty());
     }
 }

@@ -18,7 +18,7 @@ const PUSH_PATHS: &[&str] = &[];
 
 /// Whether requests to this path push samples, and may have [`PUSH_BYTES_MAX`].
 pub fn is_push(path: &str) -> bool {
-    PUSH_PATHS.contains(&path)
+    PUSH_PATHS.contains(&path) || crate::push::http::PATHS.contains(&path)
 }
 
 /// The routes. Each protocol adds its own here, and its paths to those above.
