@@ -175,7 +175,7 @@ fn value(text: &str) -> Option<FieldValue> {
     number.map(FieldValue::Number)
 }
 
-/// The text up to one of `ends` that is not escaped, without the backslashes in front of `escapable`; and the rest.
+/// The text up to one of `ends` that is not escaped, without the backslashes before `escapable`; and the rest.
 fn piece<'a>(text: &'a str, escapable: &[u8], ends: &[u8]) -> (Text<'a>, &'a str) {
     let bytes = text.as_bytes();
     let mut plain: Option<String> = None;

@@ -31,7 +31,7 @@ const TIMES_OF_ALL_MAX: usize = 4_000_000;
 /// How the aggregator counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatsdOptions {
-    /// What stands in front of all names: `stats`.
+    /// What stands before all names: `stats`.
     pub prefix: String,
     /// Percentiles of timers, above 0 and at most 100.
     pub percentiles: Vec<f64>,

@@ -35,7 +35,7 @@ impl Receiver {
         daemon.configure(&format!(
             "[http]\nlisten = [\"127.0.0.1:{http}\"]\n\
              [statsd]\nlisten = [\"udp://127.0.0.1:{statsd}\", \"tcp://127.0.0.1:{statsd}\"]\nflush = \"1s\"\n\
-             [influx]\nlisten = [\"127.0.0.1:{influx}\"]\ndatabase = \"udp\"\n\
+             [influx]\nlisten = [\"127.0.0.1:{influx}\"]\ndatabase = \"udp\"\nprecision = \"ms\"\n\
              [carbon]\nlisten = [\"tcp://127.0.0.1:{graphite}\", \"udp://127.0.0.1:{graphite}\"]\npickle = [\"127.0.0.1:{pickle}\"]\n{more}\n"
         ));
         let client = daemon.start();

@@ -1,4 +1,4 @@
-//! Ports of TCP: lines, or messages with their length in front. Nobody is answered, so what cannot be stored is counted and logged.
+//! Ports of TCP: lines, or messages after their length. No client is answered, so what cannot be stored is counted and logged.
 
 use std::io;
 use std::net::TcpListener;
