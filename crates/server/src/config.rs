@@ -4,6 +4,7 @@
 mod backup;
 mod forward;
 mod ingest;
+mod metric;
 mod push;
 mod replication;
 mod values;
@@ -108,6 +109,7 @@ struct File {
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
+    metric: Vec<toml::Spanned<suggest::MetricRule>>,
     ingest: ingest::FileIngest,
     carbon: push::FileCarbon,
     statsd: push::FileStatsd,
@@ -169,6 +171,7 @@ impl Default for File {
             replication: Default::default(),
             follow: None,
             forward: Vec::new(),
+            metric: Vec::new(),
             ingest: ingest::FileIngest::default(),
             carbon: push::FileCarbon::default(),
             statsd: push::FileStatsd::default(),
@@ -461,6 +464,7 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
+            metrics: self.metrics(file.metric)?,
             ingest: self.ingest(&file.ingest, file.create, self.carbon_rules(&file.carbon)?)?,
             push: self.push(&file.carbon, &file.statsd, &file.influx)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
@@ -872,6 +876,11 @@ mod tests {
             }
         };
         check("layout = 'stripes'\nbse = 'x'\n", &["x.toml:2:", "bse"]);
+        check(
+            "[[metric]]\npath = 'a'\nname = 'x'\n[[metric]]\npath = '('\nname = 'x'\n",
+            &["x.toml:4:", "[[metric]]", "unclosed group"],
+        );
+        check("[[metric]]\npath = 'a'\nname = 'x'\nlable = 1\n", &["x.toml:4:", "lable"]);
         check("layout = 'tables'\n", &["x.toml:1:", "tables"]);
         check("\n\nsync = 'soon'\n", &["x.toml:3:", "soon", "always"]);
         check("listen = ['/s']\n", &["x.toml:1:", "[[listen]]"]);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use store::stripes::Adopted;
+use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
@@ -239,6 +240,8 @@ pub struct Settings {
     pub push: PushSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -333,6 +336,7 @@ impl Settings {
             ingest: IngestSettings::default(),
             push: PushSettings::default(),
             forward: Vec::new(),
+            metrics: MetricRules::default(),
             config_file: None,
         }
     }
