@@ -76,7 +76,8 @@ pub fn fuzz_influx(bytes: &[u8]) {
 
 /// statsd's lines, and what they add up to.
 pub fn fuzz_statsd(bytes: &[u8]) {
-    let mut aggregator = StatsdAggregator::new(StatsdOptions { series_max: 100, ..StatsdOptions::default() });
+    let mut aggregator =
+        StatsdAggregator::new(StatsdOptions { series_max: 1_000, ..StatsdOptions::default() });
     let mut refused = |refusal: Refusal<'_>| assert!(!refusal.fault.to_string().is_empty());
     statsd::read_lines(bytes, 1, &mut Adding { aggregator: &mut aggregator, sink: &mut refused });
     let mut sink = Checked::default();

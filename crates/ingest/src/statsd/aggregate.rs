@@ -25,6 +25,12 @@ pub const FORGOTTEN_AFTER: f64 = 86_400.0;
 const MEMBERS_MAX: usize = 100_000;
 /// Distinct texts of all sets at most, and bytes of one: it counts by its hash beyond them.
 const MEMBERS_OF_ALL_MAX: usize = 1_000_000;
+/// Bytes of names and tags of one, as of a series.
+const KEY_BYTES_MAX: usize = crate::sample::SERIES_BYTES_MAX;
+/// Bytes of the names and tags of all.
+const KEYS_BYTES_MAX: usize = 64 << 20;
+/// Members for which a set keeps its memory from one flush to the next.
+const MEMBERS_AT_REST: usize = 64;
 /// Values of all timers that are kept for percentiles.
 const TIMES_OF_ALL_MAX: usize = 4_000_000;
 
@@ -35,7 +41,7 @@ pub struct StatsdOptions {
     pub prefix: String,
     /// Percentiles of timers, above 0 and at most 100.
     pub percentiles: Vec<f64>,
-    /// Names that are kept at once.
+    /// Series that are told at a flush at most: a counter is two, a timer nine and five for each percentile.
     pub series_max: usize,
 }
 
@@ -68,6 +74,9 @@ pub struct StatsdAggregator {
     /// By type, name and tags.
     series: HashMap<Box<[u8]>, Series, foldhash::fast::RandomState>,
     key: Vec<u8>,
+    /// Series that a flush tells, and bytes of their keys.
+    told: usize,
+    key_bytes: usize,
     /// Values of timers, and members of sets, that are kept now.
     times: usize,
     members: usize,
@@ -91,6 +100,8 @@ impl StatsdAggregator {
             options,
             series: HashMap::default(),
             key: Vec::new(),
+            told: 0,
+            key_bytes: 0,
             times: 0,
             members: 0,
             hasher: foldhash::quality::FixedState::with_seed(0),
@@ -121,10 +132,17 @@ impl StatsdAggregator {
         self.counts.values += 1;
         write_key(&mut self.key, name, tags, &value);
         if !self.series.contains_key(self.key.as_slice()) {
-            if self.series.len() >= self.options.series_max {
+            if self.key.len() > KEY_BYTES_MAX {
+                return Err(Fault::TooLong);
+            }
+            let told = series_of(self.key[0], &self.options);
+            if self.told + told > self.options.series_max || self.key_bytes + self.key.len() > KEYS_BYTES_MAX
+            {
                 self.counts.over_limit += 1;
                 return Err(Fault::TooManySeries);
             }
+            self.told += told;
+            self.key_bytes += self.key.len();
             let kept = match value {
                 StatsdValue::Count(_) => Kept::Count(0.0),
                 StatsdValue::Gauge(_) | StatsdValue::GaugeChange(_) => Kept::Gauge(0.0),
@@ -172,6 +190,7 @@ impl StatsdAggregator {
                 Kept::Set(members) => {
                     emitter.emit(&mut text, ".sets", ".count", members.len() as f64, sink);
                     members.clear();
+                    members.shrink_to(MEMBERS_AT_REST);
                 }
                 Kept::Timer(timer) => {
                     timer.flush(seconds, &options.percentiles, &mut |end, value| {
@@ -180,9 +199,23 @@ impl StatsdAggregator {
                 }
             }
             series.idle += seconds;
-            series.idle < FORGOTTEN_AFTER
+            let stays = series.idle < FORGOTTEN_AFTER;
+            if !stays {
+                self.told -= series_of(key[0], options);
+                self.key_bytes -= key.len();
+            }
+            stays
         });
         (self.times, self.members) = (0, 0);
+    }
+}
+
+/// How many series a name of this type is at a flush.
+fn series_of(kind: u8, options: &StatsdOptions) -> usize {
+    match kind {
+        b'c' => 2,
+        b't' => 9 + 5 * options.percentiles.len(),
+        _ => 1,
     }
 }
 

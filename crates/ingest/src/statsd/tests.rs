@@ -141,16 +141,19 @@ fn timers_have_the_numbers_of_statsd() {
 
 #[test]
 fn names_and_values_have_limits() {
-    let mut all = StatsdAggregator::new(StatsdOptions { series_max: 2, ..StatsdOptions::default() });
+    let mut all = StatsdAggregator::new(StatsdOptions { series_max: 5, ..StatsdOptions::default() });
     let count = StatsdValue::Count(1.0);
     assert_eq!(all.add("a", &[], count), Ok(()));
     assert_eq!(all.add("a", &[("x", "y")], count), Ok(()));
     assert_eq!(all.add("b", &[], count), Err(Fault::TooManySeries));
     assert_eq!(all.add("a", &[], count), Ok(()));
     assert_eq!((all.counts().values, all.counts().over_limit), (4, 1));
+    assert_eq!(all.add(&"x".repeat(9_000), &[], StatsdValue::Gauge(1.0)), Err(Fault::TooLong));
     let mut sink = Recorded::default();
     all.flush(0, FORGOTTEN_AFTER, &mut sink);
     assert!(all.is_empty());
+    assert_eq!(all.add("t", &[], StatsdValue::Timer(1.0, 1.0)), Err(Fault::TooManySeries));
+    let mut all = StatsdAggregator::new(StatsdOptions { series_max: 14, ..StatsdOptions::default() });
     // A million values of a timer: exact but for the percentiles, which are near.
     for index in 0..1_000_000 {
         all.add("t", &[], StatsdValue::Timer(f64::from(index), 1.0)).unwrap();

@@ -16,13 +16,15 @@ use super::PushProtocol;
 use super::port::{Arrived, Port};
 use crate::budget::Share;
 use crate::connection_limits::{ListenerKind, ShortageLog};
-use crate::limits::{ACCEPT_PAUSE, READ_BYTES, STOP_TIMEOUT};
+use crate::limits::{ACCEPT_PAUSE, HELD_FREELY, READ_BYTES, STOP_TIMEOUT};
 use crate::service::stopped;
 
 /// Memory of a connection while what it has sent is read and stored: its bytes, some times over as samples and updates.
 const BUSY_BYTES: u64 = 8 * READ_BYTES as u64;
 /// The wait for memory that others have.
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
+/// How long a connection may bring nothing at all: senders of an hour's means keep theirs.
+const SILENCE_MAX: Duration = Duration::from_secs(86_400);
 /// Bytes of the length before a pickle.
 const LENGTH_BYTES: usize = 4;
 
@@ -88,11 +90,13 @@ struct Unread {
 
 async fn receive(port: &Port, stream: &TcpStream, mut stop: watch::Receiver<bool>) {
     let mut unread = Unread::default();
+    let mut held = port.service.memory.share();
     loop {
-        // A connection that is silent holds no memory but an incomplete line.
+        // Between messages a connection may be silent as long as it likes, and holds nothing.
+        let wait = if unread.bytes.is_empty() { SILENCE_MAX } else { port.service.idle };
         tokio::select! {
             biased;
-            ready = stream.ready(Interest::READABLE) => if ready.is_err() { break },
+            ready = tokio::time::timeout(wait, stream.ready(Interest::READABLE)) => if !matches!(ready, Ok(Ok(_))) { break },
             () = stopped(&mut stop) => break,
         }
         let _share = memory(port).await;
@@ -107,7 +111,9 @@ async fn receive(port: &Port, stream: &TcpStream, mut stop: watch::Receiver<bool
             }
         });
         port.store(&mut arrived).await;
-        if !is_open || !is_good {
+        let waiting = unread.bytes.capacity();
+        let has_memory = waiting <= HELD_FREELY || held.try_resize(waiting as u64);
+        if !is_open || !is_good || !has_memory {
             break;
         }
     }
@@ -187,6 +193,10 @@ impl Unread {
 
     /// Keeps what begins at `from`, in no more memory than it needs.
     fn keep(&mut self, from: usize) {
-        self.bytes = self.bytes[from..].to_vec();
+        match from {
+            // The rest of a long message follows.
+            0 if !self.bytes.is_empty() => {}
+            _ => self.bytes = self.bytes[from..].to_vec(),
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 /// Values of a timer that are kept for its percentiles; of more, each second, fourth and so on.
 const KEPT_MAX: usize = 16_384;
+/// Values for which a timer keeps its memory from one flush to the next.
+const KEPT_AT_REST: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Timer {
@@ -66,11 +68,9 @@ impl Timer {
             self.tell_values(percentiles, tell);
         }
         let mut kept = std::mem::take(&mut self.kept);
-        // The memory of a usual interval stays.
-        if kept.capacity() > 1024 {
-            kept = Vec::new();
-        }
+        // There may be many that are silent from now on.
         kept.clear();
+        kept.shrink_to(KEPT_AT_REST);
         *self = Timer { kept, ..Timer::default() };
     }
 
