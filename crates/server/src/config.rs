@@ -5,6 +5,7 @@ mod backup;
 mod forward;
 mod ingest;
 mod metric;
+mod push;
 mod replication;
 mod values;
 
@@ -110,6 +111,9 @@ struct File {
     forward: Vec<forward::FileForward>,
     metric: Vec<toml::Spanned<suggest::MetricRule>>,
     ingest: ingest::FileIngest,
+    carbon: push::FileCarbon,
+    statsd: push::FileStatsd,
+    influx: push::FileInflux,
     create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
 
@@ -169,6 +173,9 @@ impl Default for File {
             forward: Vec::new(),
             metric: Vec::new(),
             ingest: ingest::FileIngest::default(),
+            carbon: push::FileCarbon::default(),
+            statsd: push::FileStatsd::default(),
+            influx: push::FileInflux::default(),
             create: Vec::new(),
         }
     }
@@ -458,7 +465,8 @@ impl Reader<'_> {
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
             metrics: self.metrics(file.metric)?,
-            ingest: self.ingest(&file.ingest, file.create)?,
+            ingest: self.ingest(&file.ingest, file.create, self.carbon_rules(&file.carbon)?)?,
+            push: self.push(&file.carbon, &file.statsd, &file.influx)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };

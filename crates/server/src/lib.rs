@@ -39,6 +39,7 @@ mod parallel;
 pub mod peer;
 pub mod private;
 pub mod privileges;
+pub mod push;
 mod rate;
 mod reload;
 pub mod replication;

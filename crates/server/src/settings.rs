@@ -21,6 +21,7 @@ use crate::ingest::IngestSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
+use crate::push::PushSettings;
 use crate::replication::{FollowSettings, ReplicationSettings};
 
 /// Where RRDs are stored.
@@ -235,6 +236,8 @@ pub struct Settings {
     pub backup: Option<backup::run::BackupSettings>,
     /// What is pushed.
     pub ingest: IngestSettings,
+    /// Ports that others push to.
+    pub push: PushSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
     /// What RRDs are called as metrics, before the rules that are shipped.
@@ -331,6 +334,7 @@ impl Settings {
             #[cfg(feature = "backup")]
             backup: None,
             ingest: IngestSettings::default(),
+            push: PushSettings::default(),
             forward: Vec::new(),
             metrics: MetricRules::default(),
             config_file: None,

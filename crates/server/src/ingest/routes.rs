@@ -21,7 +21,7 @@ const REMOTE_WRITE: &[&str] = &["/api/v1/write", "/prometheus/api/v1/write", "/a
 
 /// Whether requests to this path push samples, and may have [`PUSH_BYTES_MAX`].
 pub fn is_push(path: &str) -> bool {
-    PUSH_PATHS.iter().any(|paths| paths.contains(&path))
+    PUSH_PATHS.iter().any(|paths| paths.contains(&path)) || crate::push::http::PATHS.contains(&path)
 }
 
 /// The routes. Each protocol adds its own here, and its paths to those above.

@@ -15,12 +15,14 @@ use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::daemon::{CollectorSockets, Daemon};
 use crate::forward::{Forwarding, UnsentLog};
+use crate::push::PushSockets;
 use crate::service::Service;
 use crate::settings::Settings;
 
 /// The duties of a primary; what has begun, and the sockets of what has not.
 pub(super) struct Duties {
     sockets: CollectorSockets,
+    push: PushSockets,
     agents: Option<AgentSockets>,
     polling: Option<Polling>,
     forwarding: Option<Forwarding>,
@@ -40,8 +42,9 @@ impl Duties {
         if let Some(ganglia) = &settings.ganglia {
             sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
         }
+        let push = PushSockets::bind(&settings.push).map_err(fail)?;
         let agents = settings.agents.as_ref().map(AgentSockets::bind).transpose().map_err(fail)?;
-        Ok(Duties { sockets, agents, polling: None, forwarding: None })
+        Ok(Duties { sockets, push, agents, polling: None, forwarding: None })
     }
 
     /// Forwards what the store accepts, from where it was or from `start` on. Before the first update of a primary, so that new targets get it.
@@ -77,6 +80,7 @@ impl Duties {
             return Ok(());
         }
         daemon.collect(std::mem::take(&mut self.sockets), settings.collect_host.take());
+        std::mem::take(&mut self.push).run(daemon).map_err(fail)?;
         for mrtg in std::mem::take(&mut settings.mrtg) {
             daemon.poll_mrtg(mrtg, settings.base.clone());
         }
