@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("suggest", &["args", "rrd"]),
     ("access", &["args", "protocol"]),
     ("promql", &["rrd"]),
+    ("exchange", &["client", "rrd"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
@@ -52,8 +53,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "roundel",
         &[
             "access",
+            "args",
             "server",
             "backup",
+            "exchange",
             "cli",
             "client",
             "mount",
@@ -91,7 +94,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("nix", &["server", "cli", "store"]),
     ("flate2", &["collect", "render", "server"]),
     ("bcrypt", &["server"]),
-    ("rustls", &["backup", "client", "server"]),
+    ("rustls", &["backup", "client", "exchange", "server"]),
     ("object_store", &["backup"]),
     ("ring", &["backup"]),
     ("serde-saphyr", &["server"]),
