@@ -3,6 +3,7 @@
 
 mod backup;
 mod forward;
+mod ingest;
 mod replication;
 mod values;
 
@@ -106,6 +107,8 @@ struct File {
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
+    ingest: ingest::FileIngest,
+    create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
 
 impl Default for File {
@@ -162,6 +165,8 @@ impl Default for File {
             replication: Default::default(),
             follow: None,
             forward: Vec::new(),
+            ingest: ingest::FileIngest::default(),
+            create: Vec::new(),
         }
     }
 }
@@ -449,6 +454,7 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
+            ingest: self.ingest(&file.ingest, file.create)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };

@@ -83,6 +83,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
     let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
     let api = api::Api { service: Arc::clone(&service), work, presets, views };
     let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules);
+    let pushed = crate::ingest::routes::router(Arc::clone(&api.service));
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
         page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };
@@ -92,6 +93,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         .with_state(Public { service, registry })
         .merge(api::router(api))
         .merge(metrics_api)
+        .merge(pushed)
         .merge(graph::router(graphs))
         .merge(page::router(site))
         .layer(axum::middleware::from_fn_with_state(slow, slow::watch))

@@ -23,6 +23,7 @@ mod frames_port;
 mod frames_wire;
 pub mod http;
 pub mod idle_memory;
+pub mod ingest;
 pub mod layout;
 pub mod lifecycle;
 pub mod limits;

@@ -197,6 +197,7 @@ fn open_service(
         takeover::take_over(&*engine, &names, journal).map_err(fail)?;
     }
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
+    service.ingest.configure(settings.ingest.clone());
     if let Some(directory) = settings.snapshots.take() {
         let _ = service.snapshots.set(directory);
     }

@@ -14,6 +14,7 @@ use store::engine::{Engine, Stats};
 
 use crate::collectors::statistics::CollectorStatistics;
 use crate::forward::status::{ForwardCollector, ForwardStatuses};
+use crate::ingest::{Ingest, IngestCollector};
 use crate::replication::state::{ReplicationCollector, ReplicationState};
 
 /// Why a request line was not executed.
@@ -122,6 +123,8 @@ pub struct Metrics {
     pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
     /// What replication does.
     pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
+    /// What is pushed: `roundel_ingest_samples_total` and others.
+    pub ingest: Arc<Ingest>,
     /// What is forwarded: `roundel_forward_sent_total` and others.
     pub forwarding: ForwardStatuses,
     /// The restore, if it was not complete at the start: `roundel_restore_left_bytes` and others.
@@ -191,6 +194,7 @@ impl Metrics {
             registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
         }
         registry.register_collector(Box::new(ForwardCollector(Arc::clone(&self.forwarding))));
+        registry.register_collector(Box::new(IngestCollector(Arc::clone(&self.ingest))));
         #[cfg(feature = "backup")]
         if let Some(restoring) = self.restoring.get() {
             registry.register_collector(Box::new(crate::restoring::RestoreCollector(Arc::clone(restoring))));

@@ -18,6 +18,7 @@ use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::connection::command::Wait;
 use crate::connection::command::flush::FlushAll;
 use crate::connection_limits::ConnectionLimits;
+use crate::ingest::Ingest;
 use crate::limits::{
     BLOCKING_CALLS_PER_CORE, BLOCKING_THREADS_SPARE, BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX,
     READ_BYTES,
@@ -83,6 +84,8 @@ pub struct Service {
     pub threads: Arc<Semaphore>,
     /// Agents that have been seen.
     pub agents: Arc<SeenAgents>,
+    /// What is pushed.
+    pub ingest: Arc<Ingest>,
     /// What collectors need.
     pub collecting: Arc<CollectorContext>,
 }
@@ -123,12 +126,13 @@ impl Service {
             parts: Mutex::default(),
             names,
             create,
-            metrics,
             marks: Arc::default(),
             buffers: Arc::default(),
             calls: Arc::default(),
             flush_all: FlushAll::default(),
             snapshots: Arc::default(),
+            ingest: Arc::clone(&metrics.ingest),
+            metrics,
             connection_limits: Arc::new(ConnectionLimits::with_total(
                 limits.connections,
                 limits.memory / 4 * 3,
@@ -182,6 +186,7 @@ impl Service {
             connection_limits: Arc::clone(&self.connection_limits),
             scrub: Arc::clone(&self.scrub),
             snapshots: Arc::clone(&self.snapshots),
+            ingest: Arc::clone(&self.ingest),
             threads: Arc::clone(&self.threads),
             agents: Arc::clone(&self.agents),
             collecting: Arc::clone(&self.collecting),

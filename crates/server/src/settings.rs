@@ -16,6 +16,7 @@ use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::forward::ForwardSettings;
 use crate::http::access::{Door, WebAccess};
+use crate::ingest::IngestSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
@@ -231,6 +232,8 @@ pub struct Settings {
     /// The backup of the store; `None` = none.
     #[cfg(feature = "backup")]
     pub backup: Option<backup::run::BackupSettings>,
+    /// What is pushed.
+    pub ingest: IngestSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
     /// The file to read again on SIGHUP.
@@ -324,6 +327,7 @@ impl Settings {
             snapshots: None,
             #[cfg(feature = "backup")]
             backup: None,
+            ingest: IngestSettings::default(),
             forward: Vec::new(),
             config_file: None,
         }

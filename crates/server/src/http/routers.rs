@@ -19,7 +19,7 @@ use crate::status::StatusWatch;
 /// Clients whose routes are kept.
 const KEPT_MAX: usize = 1000;
 /// What tells of the whole store and daemon.
-const OPERATORS_ONLY: [&str; 3] = ["/metrics", "/status", "/api/v1/status"];
+const OPERATORS_ONLY: [&str; 4] = ["/metrics", "/status", "/api/v1/status", "/api/v1/ingest"];
 
 /// Routes for those who may do everything, and for others once they come.
 pub struct Routers {

@@ -38,6 +38,7 @@ use super::login::{LOGIN, LOGOUT};
 use super::percent;
 use crate::access::Principal;
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
+use crate::ingest::routes::{PUSH_BYTES_MAX, is_push};
 use crate::limits::{
     ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE,
     HTTP_STREAMS_MAX, HTTP_WAIT_MAX, STOP_TIMEOUT, TLS_CONNECTION_BYTES,
@@ -327,7 +328,8 @@ impl Server {
             return Ok(Request::from_parts(parts, Body::empty()));
         }
         let refuse = |status, text: &str| Err(Failure::new(status, text));
-        match timeout(self.wait, whole(body, share)).await {
+        let bytes_max = if is_push(parts.uri.path()) { PUSH_BYTES_MAX } else { HTTP_BODY_BYTES_MAX };
+        match timeout(self.wait, whole(body, bytes_max, share)).await {
             Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
             Ok(Err(failure)) => Err(failure),
             Err(_) => refuse(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
@@ -368,12 +370,16 @@ impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Reques
 }
 
 /// All of a body, of which `share` holds what has arrived, if its connection does not.
-async fn whole(mut body: Incoming, mut share: Option<&mut RequestShare>) -> Result<Vec<u8>, Failure> {
+async fn whole(
+    mut body: Incoming,
+    bytes_max: usize,
+    mut share: Option<&mut RequestShare>,
+) -> Result<Vec<u8>, Failure> {
     let too_long = || Failure::too_much("the request is too long, or ended early");
     let mut bytes = Vec::new();
     while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let Ok(piece) = frame.map_err(|_| too_long())?.into_data() else { continue };
-        if bytes.len() + piece.len() > HTTP_BODY_BYTES_MAX {
+        if bytes.len() + piece.len() > bytes_max {
             return Err(too_long());
         }
         if share.as_mut().is_some_and(|share| !share.try_hold((bytes.len() + piece.len()) as u64)) {
