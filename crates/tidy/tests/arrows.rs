@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("access", &["args", "protocol"]),
     ("ingest", &["rrd"]),
     ("promql", &["rrd"]),
-    ("exchange", &["client", "rrd"]),
+    ("exchange", &["client", "ingest", "rrd"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
