@@ -11,3 +11,4 @@ pub mod parquet;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod rows;
+pub mod target;

@@ -5,6 +5,7 @@ mod backup;
 mod forward;
 mod ingest;
 mod replication;
+mod sink;
 mod values;
 
 pub use values::parse_with_unit;
@@ -107,6 +108,7 @@ struct File {
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
+    sink: Vec<sink::FileSink>,
     ingest: ingest::FileIngest,
     create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
@@ -165,6 +167,7 @@ impl Default for File {
             replication: Default::default(),
             follow: None,
             forward: Vec::new(),
+            sink: Vec::new(),
             ingest: ingest::FileIngest::default(),
             create: Vec::new(),
         }
@@ -454,6 +457,7 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
+            sinks: self.sinks(&file.sink)?,
             ingest: self.ingest(&file.ingest, file.create)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)

@@ -236,6 +236,8 @@ pub struct Settings {
     pub ingest: IngestSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// Where rows go, again in each interval.
+    pub sinks: Vec<crate::sink::SinkSettings>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -329,6 +331,7 @@ impl Settings {
             backup: None,
             ingest: IngestSettings::default(),
             forward: Vec::new(),
+            sinks: Vec::new(),
             config_file: None,
         }
     }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use ingest::sample::{Kind, Series};
+use ingest::sample::Series;
 use ingest::table::{Archives, CreateRule, CreateTable, NewRrd};
 use rrd::content::Rrd;
+use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::parse_step;
 use serde::Deserialize;
@@ -23,6 +24,43 @@ const STEP_MAX: i64 = 86_400;
 #[serde(default)]
 struct FileRules {
     create: Vec<CreateRule>,
+}
+
+/// How the RRD of a series is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeRrd {
+    /// Its step in seconds.
+    pub step: u64,
+    /// The words of `rrdcreate(1)`: one data source, then the archives.
+    args: Vec<String>,
+}
+
+impl MadeRrd {
+    /// The name of its data source.
+    pub fn ds(&self) -> &str {
+        self.args.first().and_then(|word| word.split(':').nth(1)).unwrap_or("value")
+    }
+
+    /// The words of its archives.
+    pub fn archives(&self) -> &[String] {
+        self.args.get(1..).unwrap_or_default()
+    }
+
+    /// Its definition under this name.
+    ///
+    /// # Errors
+    /// What is wrong with the words of the rule.
+    pub fn definition(&self, path: &str) -> Result<Definition, String> {
+        let step = parse_step(&self.step.to_string(), false).map_err(|error| error.to_string())?;
+        let options = CreateOptions { step, limits: Limits::STORE, file_name: path.as_bytes() };
+        parse_create(&options, &self.args).map_err(|error| error.to_string())
+    }
+}
+
+impl From<NewRrd> for MadeRrd {
+    fn from(new: NewRrd) -> Self {
+        MadeRrd { step: new.step, args: new.args }
+    }
 }
 
 /// The rules of an import.
@@ -58,12 +96,17 @@ impl HistoryTable {
         Ok(HistoryTable { rules, tables: HashMap::new() })
     }
 
-    /// The name of a series' RRD and how it is made; `step` in milliseconds is what its times suggest.
+    /// The name of a series' RRD and how it is made; `step` in seconds is what its times suggest.
     ///
     /// # Errors
     /// Why it has no place.
-    pub fn place(&mut self, series: Series<'_>, kind: Kind, step: i64) -> Result<(String, NewRrd), String> {
-        let seconds = (step / MS).clamp(1, STEP_MAX);
+    pub fn place_key(
+        &mut self,
+        key: &[u8],
+        collected: &Collected,
+        step: i64,
+    ) -> Result<(String, MadeRrd), String> {
+        let seconds = step.clamp(1, STEP_MAX);
         if !self.tables.contains_key(&seconds) {
             let mut rules = self.rules.clone();
             rules.iter_mut().for_each(|rule| {
@@ -72,9 +115,9 @@ impl HistoryTable {
             let table = CreateTable::new(&rules).map_err(|error| error.cause)?;
             self.tables.insert(seconds, table);
         }
-        let table = &self.tables[&seconds];
+        let (table, series) = (&self.tables[&seconds], Series::of_key(key));
         let placement = table.place(series).map_err(|why| why.to_string())?;
-        Ok((placement.path, table.new_rrd(placement.rule, series, kind)))
+        Ok((placement.path, table.new_rrd(placement.rule, series, collected.kind).into()))
     }
 
     /// The RRD of a series with its history, its name, and how many points were not newer than the one before.
@@ -82,11 +125,8 @@ impl HistoryTable {
     /// # Errors
     /// Why it has none.
     pub fn fill(&mut self, key: &[u8], collected: &Collected) -> Result<(String, Rrd, u64), String> {
-        let (path, new) =
-            self.place(Series::of_key(key), collected.kind, usual_interval(&collected.points))?;
-        let step = parse_step(&new.step.to_string(), false).map_err(|error| error.to_string())?;
-        let options = CreateOptions { step, limits: Limits::STORE, file_name: path.as_bytes() };
-        let definition = parse_create(&options, &new.args).map_err(|error| error.to_string())?;
+        let (path, new) = self.place_key(key, collected, usual_interval(&collected.points) / MS)?;
+        let definition = new.definition(&path)?;
         let first = collected.points.first().map_or(0, |(time, _)| *time);
         let mut filler = Filler::new(definition, first.saturating_sub(new.step as i64 * MS).max(0));
         for (time, value) in &collected.points {
@@ -112,6 +152,7 @@ mod tests {
     use super::*;
     use crate::history::History;
     use crate::rows::Selection;
+    use ingest::sample::Kind;
 
     #[test]
     fn a_series_becomes_the_rrd_that_pushing_it_would_make() {

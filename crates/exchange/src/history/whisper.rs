@@ -174,18 +174,31 @@ impl WhisperFile {
         self.runs.iter().map(|run| run.times.len()).sum()
     }
 
-    /// The RRD with one data source called `ds`, whose archives are these.
+    /// Seconds per point of its finest archive.
+    pub fn step(&self) -> i64 {
+        self.archives[0].0 as i64
+    }
+
+    /// Its archives as words of `rrdcreate(1)`.
+    fn own_archives(&self) -> Vec<String> {
+        let (finest, _) = self.archives[0];
+        // xff says how much may be unknown, xFilesFactor how much must be known; one is too many even for a row of unknowns.
+        let xff = (1.0 - f64::from(self.xff)).clamp(0.0, 0.999_999);
+        let word = |(seconds, points): &(u64, u64)| {
+            format!("RRA:{}:{xff}:{}:{points}", self.method.cf().name(), seconds / finest)
+        };
+        self.archives.iter().map(word).collect()
+    }
+
+    /// The RRD with one data source called `ds` and with the archives of the file, or with this step in seconds and these `RRA:`
+    /// words.
     ///
     /// # Errors
     /// [`WhisperError::Definition`].
-    pub fn to_rrd(&self, ds: &str) -> Result<Rrd, WhisperError> {
-        let (step, _) = self.archives[0];
+    pub fn to_rrd(&self, ds: &str, other: Option<(u64, &[String])>) -> Result<Rrd, WhisperError> {
+        let step = other.map_or(self.archives[0].0, |(step, _)| step);
         let mut args = vec![format!("DS:{ds}:GAUGE:{}:U:U", 2 * step)];
-        // Below one: in an RRD a row is never made of unknown points alone.
-        let xff = f64::from(self.xff).min(0.999_999);
-        for (seconds, points) in &self.archives {
-            args.push(format!("RRA:{}:{xff}:{}:{points}", self.method.cf().name(), seconds / step));
-        }
+        args.extend(other.map_or_else(|| self.own_archives(), |(_, archives)| archives.to_vec()));
         let step = Step { units: step, units_per_second: 1 };
         let options = CreateOptions { step, limits: Limits::STORE, file_name: b"whisper" };
         let definition =
@@ -237,7 +250,7 @@ mod tests {
         let fine: Vec<(u32, f64)> = (0..6).map(|minute| (6000 + minute * 60, f64::from(minute))).collect();
         let bytes = file(1, &[(60, 6, &fine), (300, 4, &[(5100, 10.0), (5400, 20.0), (6000, 2.0)])]);
         let file = WhisperFile::decode(&bytes).expect("a file");
-        let rrd = file.to_rrd("value").expect("an RRD");
+        let rrd = file.to_rrd("value", None).expect("an RRD");
         let runs = Selection { archives: Archives::All, ..Selection::default() }.runs(&rrd);
         let rows = |index: usize| {
             runs[index].times.iter().map(|time| time / MS).zip(runs[index].values.clone()).collect::<Vec<_>>()
@@ -250,7 +263,7 @@ mod tests {
     #[test]
     fn coarse_sums_become_averages() {
         let bytes = file(2, &[(60, 5, &[(6000, 3.0)]), (300, 4, &[(5400, 20.0)])]);
-        let rrd = WhisperFile::decode(&bytes).expect("a file").to_rrd("value").expect("an RRD");
+        let rrd = WhisperFile::decode(&bytes).expect("a file").to_rrd("value", None).expect("an RRD");
         let runs = Selection { archives: Archives::All, ..Selection::default() }.runs(&rrd);
         assert_eq!((runs[1].times.clone(), runs[1].values.clone()), (vec![5_700_000], vec![4.0]));
     }

@@ -126,12 +126,15 @@ pub fn run(arguments: &Arguments) -> Result {
         #[cfg(feature = "arrow")]
         Some(directory) => parquet::run(arguments, Path::new(directory)),
         #[cfg(not(feature = "arrow"))]
-        Some(_) => Err("cannot write Parquet: this executable is built without the feature arrow".to_string()),
+        Some(_) => {
+            Err("cannot write Parquet: this executable is built without the feature arrow".to_string())
+        }
         #[cfg(feature = "postgres")]
         None if is_url => postgres::run(arguments, &arguments.to),
         #[cfg(not(feature = "postgres"))]
         None if is_url => {
-            Err("cannot copy to PostgreSQL: this executable is built without the feature postgres".to_string())
+            Err("cannot copy to PostgreSQL: this executable is built without the feature postgres"
+                .to_string())
         }
         None => files(arguments, Path::new(&arguments.to)),
     }

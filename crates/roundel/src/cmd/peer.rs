@@ -6,6 +6,7 @@ use std::sync::Arc;
 use client::{ClientError, Daemon, Wire};
 use protocol::frames::code::ErrorCode;
 use rrd::codec::file;
+use rrd::content::Rrd;
 use server::logging;
 use server::settings::{Settings, StripesSettings};
 use store::engine::Engine;
@@ -62,6 +63,20 @@ impl Peer {
                 let parts =
                     file::decode(bytes).map_err(|error| error.named(&name.to_string()).to_string())?;
                 engine.import(name.clone(), parts.rrd, no_overwrite).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Imports an RRD that this process has made.
+    pub fn import_made(&self, name: &RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), String> {
+        match self {
+            Peer::Daemon(_) => {
+                let current_rows = vec![0; rrd.definition.rra.len()];
+                let bytes = file::encode(&rrd, &current_rows).map_err(|error| error.to_string())?;
+                self.import(name, &bytes, no_overwrite)
+            }
+            Peer::Store(engine) => {
+                engine.import(name.clone(), rrd, no_overwrite).map_err(|error| error.to_string())
             }
         }
     }

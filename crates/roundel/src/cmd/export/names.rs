@@ -15,7 +15,8 @@ use super::{Peer, Result};
 pub(super) fn chosen(peer: &Peer, words: &[PathBuf], all: bool) -> Result<Vec<Vec<u8>>> {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_os_str().as_bytes()).collect();
     let is_name = |word: &&[u8]| !has_wildcards(word) && word.ends_with(b".rrd");
-    let mut chosen: BTreeSet<Vec<u8>> = words.iter().filter(|word| is_name(word)).map(|word| word.to_vec()).collect();
+    let mut chosen: BTreeSet<Vec<u8>> =
+        words.iter().filter(|word| is_name(word)).map(|word| word.to_vec()).collect();
     let others: Vec<&[u8]> = words.into_iter().filter(|word| !is_name(word)).collect();
     if !all && others.is_empty() {
         return Ok(chosen.into_iter().collect());

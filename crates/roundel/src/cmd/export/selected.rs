@@ -25,7 +25,9 @@ pub(super) fn selection(rows: &RowArguments) -> Result<Selection> {
         match Cf::from_name(&name.to_uppercase()) {
             Some(cf) if season(&cf) => Err(format!("cannot export {name}: its rows belong to no time")),
             Some(cf) => Ok(cf),
-            None => Err(format!("cannot use the function \"{name}\": give AVERAGE, MIN, MAX, LAST or a Holt-Winters one")),
+            None => Err(format!(
+                "cannot use the function \"{name}\": give AVERAGE, MIN, MAX, LAST or a Holt-Winters one"
+            )),
         }
     };
     Ok(Selection {
