@@ -60,7 +60,8 @@ mod tests {
                 1 => bytes.insert(at.min(bytes.len()), b"\"\\{}[],:\n0\xff"[next(11)]),
                 2 if at < bytes.len() => bytes[at] = next(256) as u8,
                 _ => {
-                    let piece = bytes[at.min(bytes.len())..].iter().take(next(40)).copied().collect::<Vec<_>>();
+                    let piece =
+                        bytes[at.min(bytes.len())..].iter().take(next(40)).copied().collect::<Vec<_>>();
                     let to = next(bytes.len() + 1);
                     bytes.splice(to..to, piece);
                 }
@@ -71,7 +72,8 @@ mod tests {
 
     #[test]
     fn no_bytes_cause_a_panic() {
-        let mut whisper = [1u32, 600, 0.5f32.to_bits(), 2, 40, 60, 5, 100, 300, 2].map(u32::to_be_bytes).concat();
+        let mut whisper =
+            [1u32, 600, 0.5f32.to_bits(), 2, 40, 60, 5, 100, 300, 2].map(u32::to_be_bytes).concat();
         for time in [6000u32, 6060, 6120, 0, 5940, 5700, 6000] {
             whisper.extend(time.to_be_bytes());
             whisper.extend(f64::from(time).to_be_bytes());

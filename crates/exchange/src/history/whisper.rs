@@ -57,6 +57,8 @@ pub struct WhisperFile {
     archives: Vec<(u64, u64)>,
     /// The points of each archive by their ends, without those that have left it.
     runs: Vec<Run>,
+    /// Beginnings of coarser points that reach into a finer archive, up to its first point: start, end and value.
+    borders: Vec<(i64, i64, f64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +137,7 @@ impl WhisperFile {
             archives.push((u64::from(seconds), u64::from(points)));
             rings.push(ring.ok_or(WhisperError::Short)?);
         }
-        let mut file = WhisperFile { method, xff, archives, runs: Vec::new() };
+        let mut file = WhisperFile { method, xff, archives, runs: Vec::new(), borders: Vec::new() };
         file.read(&rings);
         Ok(file)
     }
@@ -164,8 +166,21 @@ impl WhisperFile {
             let values = points.iter().map(|(_, value)| value / sum_of).collect();
             let (ds, cf) = (String::new(), self.method.cf());
             let mut run = Run { ds, cf, step: step * MS, times, values, newest: newest * MS };
+            self.keep_border(&run);
             self.runs.iter().for_each(|finer| leave_out(&mut run, finer));
             self.runs.push(run);
+        }
+    }
+
+    /// Keeps the beginning of the point in which the first finer one lies.
+    fn keep_border(&mut self, run: &Run) {
+        let begins = |finer: &Run| Some(finer.times.first()? - finer.step);
+        let Some(first) = self.runs.iter().filter_map(begins).min() else { return };
+        let at = run.times.partition_point(|end| *end <= first);
+        if let (Some(end), Some(value)) = (run.times.get(at), run.values.get(at))
+            && end - run.step < first
+        {
+            self.borders.push((end - run.step, first, *value));
         }
     }
 
@@ -209,6 +224,7 @@ impl WhisperFile {
                 run.times.iter().zip(&run.values).map(|(time, value)| (time - run.step, *time, *value)),
             );
         }
+        points.extend(&self.borders);
         points.sort_by_key(|(start, _, _)| *start);
         let start = points.first().map_or(0, |(start, _, _)| *start);
         let mut filler = Filler::new(definition, start).by_intervals();

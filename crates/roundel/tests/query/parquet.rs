@@ -1,5 +1,7 @@
 //! `roundel export --to parquet:`: DuckDB and pyarrow read the rows that rrdtool fetches.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -143,13 +145,16 @@ fn a_daemon_is_asked_and_has_sinks() {
     };
     sunk(&mut store);
     // What comes later follows by itself.
-    let name = store.names[0].clone();
-    store.update(&name, 0, 60..65);
+    let name = store.names[1].clone();
+    store.update(&name, 1, 60..65);
+    let mut stream = UnixStream::connect(directory.join("sock")).unwrap();
     for update in 60..65i64 {
-        let value = (update * update % 37) as f64 / 7.0;
+        let value = (update * update % 37 + 1) as f64 / 7.0;
         let other = if update % 11 == 3 { "U".to_string() } else { format!("{}", value * 1e6) };
-        let reading = format!("{}:{value}:{other}", START + 60 * update);
-        roundel(&directory, &["rrdtool", "update", "--daemon", "unix:sock", &name, &reading], &[]);
+        writeln!(stream, "UPDATE {name} {}:{value}:{other}", START + 60 * update).unwrap();
+        let mut answer = String::new();
+        BufReader::new(&stream).read_line(&mut answer).unwrap();
+        assert!(answer.starts_with("0 "), "{answer}");
     }
     sunk(&mut store);
     daemon.terminate();
