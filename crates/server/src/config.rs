@@ -4,6 +4,7 @@
 mod backup;
 mod forward;
 mod ingest;
+mod metric;
 mod replication;
 mod sink;
 mod values;
@@ -109,6 +110,7 @@ struct File {
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
     sink: Vec<sink::FileSink>,
+    metric: Vec<toml::Spanned<suggest::MetricRule>>,
     ingest: ingest::FileIngest,
     create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
@@ -168,6 +170,7 @@ impl Default for File {
             follow: None,
             forward: Vec::new(),
             sink: Vec::new(),
+            metric: Vec::new(),
             ingest: ingest::FileIngest::default(),
             create: Vec::new(),
         }
@@ -458,6 +461,7 @@ impl Reader<'_> {
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
             sinks: self.sinks(&file.sink)?,
+            metrics: self.metrics(file.metric)?,
             ingest: self.ingest(&file.ingest, file.create)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
@@ -868,6 +872,11 @@ mod tests {
             }
         };
         check("layout = 'stripes'\nbse = 'x'\n", &["x.toml:2:", "bse"]);
+        check(
+            "[[metric]]\npath = 'a'\nname = 'x'\n[[metric]]\npath = '('\nname = 'x'\n",
+            &["x.toml:4:", "[[metric]]", "unclosed group"],
+        );
+        check("[[metric]]\npath = 'a'\nname = 'x'\nlable = 1\n", &["x.toml:4:", "lable"]);
         check("layout = 'tables'\n", &["x.toml:1:", "tables"]);
         check("\n\nsync = 'soon'\n", &["x.toml:3:", "soon", "always"]);
         check("listen = ['/s']\n", &["x.toml:1:", "[[listen]]"]);

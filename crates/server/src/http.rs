@@ -54,6 +54,8 @@ pub struct SiteSettings {
     pub saving: Saving,
     /// The directory of this host's own metrics, if they are collected.
     pub host: Option<String>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
 }
 
 /// What all clients of HTTP share.

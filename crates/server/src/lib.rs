@@ -34,6 +34,7 @@ pub mod marks;
 pub mod metrics;
 mod name_index;
 pub mod names;
+mod parallel;
 pub mod peer;
 pub mod private;
 pub mod privileges;

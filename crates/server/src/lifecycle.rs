@@ -232,8 +232,12 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
         None if sockets.http.iter().all(is_local) => Saving::Local,
         _ => Saving::Off,
     };
-    let (templates, host) = (settings.templates.clone(), settings.collect_host.clone());
-    sockets.site = SiteSettings { templates, saving, host };
+    sockets.site = SiteSettings {
+        templates: settings.templates.clone(),
+        saving,
+        host: settings.collect_host.clone(),
+        metrics: settings.metrics.clone(),
+    };
     sockets.store = Some(settings.data_directory().to_path_buf());
     Ok(sockets)
 }

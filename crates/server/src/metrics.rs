@@ -157,6 +157,14 @@ impl Metrics {
         self.commands.get_or_create(&CommandName { command }).inc();
     }
 
+    /// Whether parts of the store are still to come from its backup.
+    pub fn is_restoring(&self) -> bool {
+        #[cfg(feature = "backup")]
+        return self.restoring.get().is_some_and(|awaited| awaited.coming().left > 0);
+        #[cfg(not(feature = "backup"))]
+        return false;
+    }
+
     /// All metrics, including the store's, ready for exposition.
     pub fn registry(&self, engine: Arc<dyn Engine>) -> Registry {
         let mut registry = Registry::with_prefix("roundel");

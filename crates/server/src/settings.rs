@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use store::stripes::Adopted;
+use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
@@ -238,6 +239,8 @@ pub struct Settings {
     pub forward: Vec<ForwardSettings>,
     /// Where rows go, again in each interval.
     pub sinks: Vec<crate::sink::SinkSettings>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -332,6 +335,7 @@ impl Settings {
             ingest: IngestSettings::default(),
             forward: Vec::new(),
             sinks: Vec::new(),
+            metrics: MetricRules::default(),
             config_file: None,
         }
     }

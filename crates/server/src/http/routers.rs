@@ -31,13 +31,14 @@ pub struct Routers {
 
 impl Routers {
     /// Those of a store.
-    pub fn new(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
+    pub fn new(service: Arc<Service>, mut settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
+        let own_rules = std::mem::take(&mut settings.metrics);
         let common = Common {
             settings,
             status,
             work: Arc::default(),
             presets: Arc::new(Presets::shipped()),
-            metric_rules: Arc::new(MetricRules::shipped()),
+            metric_rules: Arc::new(own_rules.before(MetricRules::shipped())),
         };
         let whole = public(Arc::clone(&service), &common);
         Routers { service, common, whole, parts: Mutex::default() }
