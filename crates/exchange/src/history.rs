@@ -7,6 +7,7 @@
 pub mod fill;
 pub mod fuzzing;
 pub mod http;
+pub mod merge;
 pub mod openmetrics;
 pub mod servers;
 pub mod table;

@@ -29,7 +29,12 @@ fn unprivileged(program: &Path) -> Command {
 
 impl Cluster {
     /// Starts it; `None`, said aloud, when PostgreSQL is not installed.
-    pub fn start(settings: &str) -> Option<Self> {
+    pub fn start() -> Option<Self> {
+        Cluster::start_with(|_| String::new())
+    }
+
+    /// Starts it with options that `prepare` gives for its directory.
+    fn start_with(prepare: impl FnOnce(&Path) -> String) -> Option<Self> {
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let bin = versions.map(|version| version.path().join("bin")).find(|bin| bin.join("initdb").exists());
         let Some(bin) = bin else {
@@ -46,7 +51,7 @@ impl Cluster {
         let port = oracle::free_port();
         let mut server = unprivileged(&bin.join("postgres"));
         server.arg("-D").arg(&data).arg("-k").arg(directory.path()).args(["-p", &port.to_string(), "-F"]);
-        server.args(settings.split_whitespace());
+        server.args(prepare(directory.path()).split_whitespace());
         let server = server.current_dir(directory.path()).stderr(Stdio::null()).spawn().unwrap();
         let cluster = Cluster { server, directory, bin, port };
         wait_until("PostgreSQL to start", || cluster.psql("SELECT 1").is_some());
@@ -91,7 +96,7 @@ impl Drop for Cluster {
 
 #[test]
 fn postgresql_has_what_rrdtool_fetches_once() {
-    let Some(cluster) = Cluster::start("") else { return };
+    let Some(cluster) = Cluster::start() else { return };
     let mut store = Store::new();
     let directory = store.tool.directory().to_path_buf();
     let url = cluster.url("ann");
@@ -141,7 +146,7 @@ fn last_row(rows: &std::collections::BTreeMap<super::store::Place, f64>) -> i64 
 
 #[test]
 fn an_export_that_is_interrupted_goes_on_and_two_do_not_mix() {
-    let Some(cluster) = Cluster::start("") else { return };
+    let Some(cluster) = Cluster::start() else { return };
     let mut store = Store::new();
     let directory = store.tool.directory().to_path_buf();
     let url = cluster.url("ann");
@@ -180,7 +185,7 @@ fn an_export_that_is_interrupted_goes_on_and_two_do_not_mix() {
 
 #[test]
 fn passwords_and_hypertables() {
-    let Some(cluster) = Cluster::start("") else { return };
+    let Some(cluster) = Cluster::start() else { return };
     let store = Store::new();
     let directory = store.tool.directory().to_path_buf();
     // What TimescaleDB offers, as far as an export uses it; Debian has no package of it.
@@ -206,11 +211,43 @@ fn passwords_and_hypertables() {
     assert!(String::from_utf8_lossy(&failed.stderr).contains("password authentication failed"), "{failed:?}");
     roundel(&directory, &export, &[("PGPASSWORD", "se:cret")]);
     assert_eq!(cluster.psql("SELECT * FROM made").unwrap(), "roundel.rows by time\n");
-    // This server has no TLS.
+    // This server has no TLS; the next test's has.
     let failed = try_roundel(
         &directory,
         &["export", "ports", "--from", "store", "--to", &format!("{url}?sslmode=require")],
         &[],
     );
     assert!(String::from_utf8_lossy(&failed.stderr).contains("TLS"), "{failed:?}");
+}
+
+#[test]
+fn an_encrypted_connection_is_verified() {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
+    let pem = certified.cert.pem();
+    let cluster = Cluster::start_with(|directory| {
+        let (certificate, key) = (directory.join("server.crt"), directory.join("server.key"));
+        std::fs::write(&certificate, &pem).unwrap();
+        std::fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+        std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            assert!(
+                Command::new("chown").arg("postgres").args([&certificate, &key]).status().unwrap().success()
+            );
+        }
+        format!("-c ssl=on -c ssl_cert_file={} -c ssl_key_file={}", certificate.display(), key.display())
+    });
+    let Some(cluster) = cluster else { return };
+    let mut store = Store::new();
+    let directory = store.tool.directory().to_path_buf();
+    std::fs::write(directory.join("ca.pem"), pem).unwrap();
+    let url = format!("postgres://ann@localhost:{}/postgres?sslmode=verify-full", cluster.port);
+    let export =
+        |url: &str| try_roundel(&directory, &["export", "--all", "--from", "store", "--to", url], &[]);
+    let refused = export(&url);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("sslrootcert=FILE"), "{refused:?}");
+    let accepted = export(&format!("{url}&sslrootcert=ca.pem"));
+    assert!(accepted.status.success(), "{accepted:?}");
+    check_rows(&cluster.rows("roundel.history"), &finest(&store.rows()));
+    let other = export(&format!("{}&sslrootcert=ca.pem", url.replace("localhost", "127.0.0.1")));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("certificate"), "{other:?}");
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use oracle::{Program, RrdTool, http_get, wait_until};
@@ -142,48 +142,26 @@ fn openmetrics_is_as_if_rrdtool_had_been_updated() {
     check("series/temp.rrd", "GAUGE:300:U:U", &|minute| format!("{}.25", minute % 29));
     let reads = oracle::rrd_files(&directory.join("instances"));
     assert_eq!(reads.len(), 1, "{reads:?}");
-    let name = format!(
-        "instances/{}",
-        reads
-            .first()
-            .unwrap()
-            .strip_prefix(directory.join("instances"))
-            .unwrap_or(reads.first().unwrap())
-            .display()
-    );
-    std::fs::copy(directory.join(&name), directory.join("reads.rrd")).unwrap();
+    let reads = directory.join("instances").join(reads.first().unwrap());
+    std::fs::copy(reads, directory.join("reads.rrd")).unwrap();
     check("reads.rrd", "DDERIVE:300:0:U", &|minute| format!("{}", minute * (minute + 7)));
 
-    // What is there stays unless it is to be replaced.
-    let again =
-        try_roundel(&directory, &["import", "--format", "openmetrics", "--to", "store", "dump.txt"], &[]);
-    assert!(String::from_utf8_lossy(&again.stdout).starts_with("imported 0 RRDs"), "{again:?}");
-    let again = try_roundel(
-        &directory,
-        &["import", "--format", "openmetrics", "--overwrite", "--to", "store", "dump.txt"],
-        &[],
-    );
-    assert!(String::from_utf8_lossy(&again.stdout).starts_with("imported 2 RRDs"), "{again:?}");
+    // What is there gets what it does not know, stays, or is replaced.
+    let with = |option: &[&str]| {
+        let words = ["import", "--format", "openmetrics", "--to", "store", "dump.txt"];
+        let output = try_roundel(&directory, &[&words[..], option].concat(), &[]);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(with(&["--no-overwrite"]).starts_with("imported 0 RRDs, 4 failed"));
+    assert!(with(&[]).starts_with("imported 2 RRDs, 2 failed"));
+    roundel(&directory, &["export", "series", "--from", "store", "--to", "merged"], &[]);
+    let file = |name: &str| std::fs::read(directory.join(name)).unwrap();
+    assert!(file("merged/series/temp.rrd") == file("series/temp.rrd"));
+    assert!(with(&["--overwrite"]).starts_with("imported 2 RRDs"));
 }
 
-#[test]
-fn a_prometheus_gives_what_its_blocks_have() {
-    let (prometheus, promtool) = ("/usr/bin/prometheus", "/usr/bin/promtool");
-    if !Path::new(prometheus).exists() {
-        return oracle::skip("prometheus is not installed (make peers)");
-    }
-    let tool = RrdTool::start().unwrap();
-    let directory = tool.directory().to_path_buf();
-    // Prometheus keeps fifteen days.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
-    let start = now / 60 * 60 - 4 * 86_400;
-    std::fs::write(directory.join("dump.txt"), open_metrics(start)).unwrap();
-    let output = Command::new(promtool)
-        .args(["tsdb", "create-blocks-from", "openmetrics", "dump.txt", "tsdb"])
-        .current_dir(&directory)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
+/// A Prometheus over the blocks in `tsdb`, and its port.
+fn start_prometheus(directory: &Path) -> (Program, u16) {
     std::fs::write(directory.join("prometheus.yml"), "global: {}\n").unwrap();
     let port = oracle::free_port();
     let words = [
@@ -192,49 +170,55 @@ fn a_prometheus_gives_what_its_blocks_have() {
         format!("--web.listen-address=127.0.0.1:{port}"),
     ];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let _server = Program::start(&directory.join("prometheus.log"), prometheus, &words);
+    let server = Program::start(&directory.join("prometheus.log"), "/usr/bin/prometheus", &words);
     wait_until("prometheus to be ready", || {
         http_get(port, "/-/ready").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     });
+    (server, port)
+}
+
+/// The contents of all `.rrd` files of the trees that series have.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for tree in ["series", "instances"].map(|tree| directory.join(tree)) {
+        for name in oracle::rrd_files(&tree) {
+            all.insert(name.clone(), std::fs::read(tree.join(name)).unwrap());
+        }
+    }
+    all
+}
+
+#[test]
+fn a_prometheus_gives_what_its_blocks_have() {
+    if !Path::new("/usr/bin/prometheus").exists() {
+        return oracle::skip("prometheus is not installed (make peers)");
+    }
+    let tool = RrdTool::start().unwrap();
+    let directory = tool.directory().to_path_buf();
+    // Prometheus keeps fifteen days.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let start = now / 60 * 60 - 4 * 86_400;
+    std::fs::write(directory.join("dump.txt"), open_metrics(start)).unwrap();
+    let output = Command::new("/usr/bin/promtool")
+        .args(["tsdb", "create-blocks-from", "openmetrics", "dump.txt", "tsdb"])
+        .current_dir(&directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (_server, port) = start_prometheus(&directory);
     import(&directory, &["--format", "openmetrics", "dump.txt"]);
-    let files = |directory: &Path| -> BTreeMap<std::path::PathBuf, Vec<u8>> {
-        let of = |tree: &str| oracle::rrd_files(&directory.join(tree));
-        let files = of("series").into_iter().chain(of("instances"));
-        files
-            .map(|path| {
-                (
-                    path.file_name().unwrap().into(),
-                    std::fs::read(directory.join("series").join(&path))
-                        .or_else(|_| std::fs::read(directory.join("instances").join(&path)))
-                        .unwrap(),
-                )
-            })
-            .collect()
-    };
     let want = files(&directory);
     assert_eq!(want.len(), 2);
     std::fs::create_dir(directory.join("second")).unwrap();
     let url = format!("http://127.0.0.1:{port}");
+    let selector = "{__name__=~\"reads_total|temp\"}";
     let range = [(start - 3600).to_string(), now.to_string()];
     import(
         &directory.join("second"),
-        &[
-            "--format",
-            "prometheus",
-            "--match",
-            "{__name__=~\"reads_total|temp\"}",
-            "-s",
-            &range[0],
-            "-e",
-            &range[1],
-            &url,
-        ],
+        &[&["--format", "prometheus", "--match", selector, "-s", &range[0], "-e", &range[1], &url][..]]
+            .concat(),
     );
     assert!(files(&directory.join("second")) == want);
-    // A dump of the blocks, as the manual of promtool has it, is the third way.
-    let mut dump = Command::new(promtool);
-    dump.args(["tsdb", "dump", "tsdb"]).current_dir(&directory).stdout(Stdio::null());
-    assert!(dump.status().unwrap().success());
     let bad = ["import", "--format", "prometheus", "--to", "store", "--match", "sum(", &url];
     let failed = try_roundel(&directory, &bad, &[]);
     assert!(String::from_utf8_lossy(&failed.stderr).contains("answered 400"), "{failed:?}");
@@ -272,8 +256,7 @@ fn a_graphite_gives_each_time_from_its_finest_archive() {
         import(&directory, &["--format", "graphite", "--match", "a.*", "-s", &start, "-e", &until, &url]);
     assert!(said.starts_with("imported 1 RRDs, 0 failed"), "{said}");
     let files = oracle::rrd_files(&directory.join("series"));
-    let path = files.first().unwrap();
-    let path = if path.is_absolute() { path.clone() } else { directory.join("series").join(path) };
+    let path = directory.join("series").join(files.first().unwrap());
     std::fs::copy(path, directory.join("a.rrd")).unwrap();
     for (step, from) in [(60, end - 80_000), (300, end - 2 * 86_400)] {
         let rows = fetch(&mut tool, "a.rrd", "AVERAGE", step, from, end - 600);

@@ -51,8 +51,8 @@ pub struct HistoryArguments {
     /// A configuration of the daemon, of which the [[create]] sections say the names and archives of new RRDs
     #[arg(long, value_name = "FILE")]
     create: Option<PathBuf>,
-    /// Replace RRDs that are in the store already; without this they stay, and are listed
-    #[arg(long)]
+    /// Replace RRDs that are in the store already; without this, they get the rows that they do not know
+    #[arg(long, conflicts_with = "no_overwrite")]
     overwrite: bool,
     /// Servers: which series, as a pattern of Graphite's or a selector of Prometheus'; may be given more than once
     #[arg(long = "match", value_name = "SERIES", required_if_eq_any = [("format", "graphite"), ("format", "prometheus")])]
@@ -78,8 +78,11 @@ fn table(arguments: &HistoryArguments) -> Result<HistoryTable> {
 
 fn put(peer: &Peer, name: &str, rrd: Rrd, arguments: &Arguments) -> Result {
     let name = RrdName::new(name.as_bytes()).map_err(|error| format!("{name}: {error}"))?;
-    let is_kept = arguments.no_overwrite || !arguments.history.overwrite;
-    peer.import_made(&name, rrd, is_kept).map_err(|error| format!("{name}: {error}"))
+    let done = match (arguments.history.overwrite, arguments.no_overwrite) {
+        (false, false) => peer.fill(&name, rrd),
+        (_, is_kept) => peer.import_made(&name, rrd, is_kept),
+    };
+    done.map_err(|error| format!("{name}: {error}"))
 }
 
 /// Imports one file of a format that has an RRD's history in each file.
