@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -158,6 +159,53 @@ fn openmetrics_is_as_if_rrdtool_had_been_updated() {
     let file = |name: &str| std::fs::read(directory.join(name)).unwrap();
     assert!(file("merged/series/temp.rrd") == file("series/temp.rrd"));
     assert!(with(&["--overwrite"]).starts_with("imported 2 RRDs"));
+}
+
+#[test]
+fn a_running_daemon_gets_the_past_of_what_it_has() {
+    let mut tool = RrdTool::start().unwrap();
+    let directory = tool.directory().to_path_buf();
+    let here = directory.display();
+    let config = format!(
+        "store = \"{here}/store\"\nplaceholders = false\nbase = \"{here}/base\"\n[[listen]]\naddress = \"unix:{here}/sock\"\n"
+    );
+    std::fs::create_dir(directory.join("base")).unwrap();
+    let file = directory.join("roundel.toml");
+    std::fs::write(&file, config).unwrap();
+    let words = ["serve", "--config", file.to_str().unwrap()];
+    let daemon = Program::start(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
+    wait_until("the daemon to listen", || directory.join("sock").exists());
+    let start = 1_700_000_040;
+    std::fs::write(directory.join("dump.txt"), open_metrics(start)).unwrap();
+    let mut stream = UnixStream::connect(directory.join("sock")).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    let mut say = |line: String| {
+        writeln!(stream, "{line}").unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        assert!(answer.starts_with("0 "), "{line}: {answer}");
+    };
+    let minute = |minute: i64| start + 60 * minute;
+    // What is pushed since: other values for the last minutes of the history, and some more.
+    let create = "DS:value:GAUGE:120:U:U RRA:AVERAGE:0.5:1:2000";
+    say(format!("CREATE series/temp.rrd -s 60 -b {} {create}", minute(589)));
+    (590..610).for_each(|at| say(format!("UPDATE series/temp.rrd {}:1000", minute(at))));
+    let said =
+        roundel(&directory, &["import", "--format", "openmetrics", "--to", "unix:sock", "dump.txt"], &[]);
+    assert!(said.starts_with("imported 2 RRDs, 0 failed"), "{said}");
+    say(format!("UPDATE series/temp.rrd {}:2000", minute(610)));
+    roundel(&directory, &["export", "series", "--from", "unix:sock", "--to", "."], &[]);
+    let rows = fetch(&mut tool, "series/temp.rrd", "AVERAGE", 60, minute(0), minute(611));
+    let want = |at: i64| match at {
+        1..200 | 231..590 => Some((at % 29) as f64 + 0.25),
+        590..610 => Some(1000.0),
+        610 => Some(2000.0),
+        _ => None,
+    };
+    for at in (1..611).filter(|at| !(200..=231).contains(at)) {
+        assert_eq!(rows.get(&minute(at)).copied(), want(at), "minute {at}");
+    }
+    daemon.terminate();
 }
 
 /// A Prometheus over the blocks in `tsdb`, and its port.
