@@ -15,8 +15,8 @@ use crate::rows::{Archives, MS, Run};
 use connect::PostgresError;
 pub use schema::Layout;
 
-/// Rows that wait to be copied: some 50 MB. Guessed.
-const BATCH_ROWS_MAX: usize = 2 << 20;
+/// Rows that wait to be copied: some 60 MB in both forms. Guessed..
+const BATCH_ROWS_MAX: usize = 1 << 20;
 /// RRDs of a batch: as many as one question about their series may name.
 const BATCH_RRDS_MAX: usize = 1000;
 
