@@ -48,6 +48,7 @@ mod restoring;
 pub mod scrub;
 pub mod service;
 pub mod settings;
+pub mod sink;
 pub mod small_fetch;
 pub mod start_check;
 pub mod status;
