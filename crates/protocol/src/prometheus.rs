@@ -8,7 +8,8 @@ mod write;
 mod xor;
 
 pub use message::{
-    Condition, ConditionKind, DecodeError, ReadQuery, ReadRequest, Samples, chunk_frame, samples_answer, write_request,
+    Condition, ConditionKind, DecodeError, ReadQuery, ReadRequest, Samples, chunk_frame, samples_answer,
+    write_request,
 };
 pub use snappy::{compress, decompress, length};
 pub use write::{MetricType, SeriesFault, WritePart, WriteSeries, WriteVersion, visit_write};
