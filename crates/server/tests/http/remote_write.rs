@@ -153,7 +153,7 @@ fn what_was_there_before_the_start_is_known_too() {
     check(time * 1000 + 251, 0.1, 204);
     // One with two sources is not a series'.
     let create = "CREATE series/y.rrd -s 15 DS:a:GAUGE:300:U:U DS:b:GAUGE:300:U:U RRA:AVERAGE:0.5:1:10";
-    assert!(client.say(create.to_owned()).starts_with('0'));
+    assert!(client.say(create).starts_with('0'));
     let answer = push(&roundel, &[one(&[("__name__", "y")], &[(time * 1000, 1.0)])]);
     assert!(answer.status == 400 && answer.text().contains("2 data sources"), "{}", answer.text());
 }
