@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use oracle::Program;
+use oracle::{Client, Program};
 use protocol::prometheus::{Samples, compress, write_request};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::Anonymous;
@@ -132,6 +132,30 @@ fn what_is_sent_again_is_a_success_and_what_is_older_is_not() {
             .text()
             .contains("roundel_ingest_refused_total{protocol=\"remote_write\",reason=\"not_later\"} 2")
     );
+}
+
+#[test]
+fn what_was_there_before_the_start_is_known_too() {
+    let roundel = fresh();
+    let time = now() - 100;
+    let mut client = Client::open(&roundel.socket());
+    let create =
+        format!("CREATE series/x.rrd -s 15 -b {} DS:value:GAUGE:300:U:U RRA:AVERAGE:0.5:1:10", time - 15);
+    assert!(client.say(create).starts_with('0'));
+    assert!(client.say(format!("UPDATE series/x.rrd {time}.250:0.1")).starts_with('0'));
+    let check = |time: i64, value: f64, status: u16| {
+        let answer = push(&roundel, &[one(&[("__name__", "x")], &[(time, value)])]);
+        assert_eq!(answer.status, status, "{}", answer.text());
+    };
+    check(time * 1000 + 250, 0.1, 204);
+    check(time * 1000 + 250, 0.2, 400);
+    check(time * 1000 + 249, 0.1, 400);
+    check(time * 1000 + 251, 0.1, 204);
+    // One with two sources is not a series'.
+    let create = "CREATE series/y.rrd -s 15 DS:a:GAUGE:300:U:U DS:b:GAUGE:300:U:U RRA:AVERAGE:0.5:1:10";
+    assert!(client.say(create).starts_with('0'));
+    let answer = push(&roundel, &[one(&[("__name__", "y")], &[(time * 1000, 1.0)])]);
+    assert!(answer.status == 400 && answer.text().contains("2 data sources"), "{}", answer.text());
 }
 
 #[test]
