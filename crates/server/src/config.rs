@@ -7,6 +7,7 @@ mod ingest;
 mod metric;
 mod push;
 mod replication;
+mod sink;
 mod values;
 
 pub use values::parse_with_unit;
@@ -109,6 +110,7 @@ struct File {
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
+    sink: Vec<sink::FileSink>,
     metric: Vec<toml::Spanned<suggest::MetricRule>>,
     ingest: ingest::FileIngest,
     carbon: push::FileCarbon,
@@ -171,6 +173,7 @@ impl Default for File {
             replication: Default::default(),
             follow: None,
             forward: Vec::new(),
+            sink: Vec::new(),
             metric: Vec::new(),
             ingest: ingest::FileIngest::default(),
             carbon: push::FileCarbon::default(),
@@ -464,6 +467,7 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
+            sinks: self.sinks(&file.sink)?,
             metrics: self.metrics(file.metric)?,
             ingest: self.ingest(&file.ingest, file.create, self.carbon_rules(&file.carbon)?)?,
             push: self.push(&file.carbon, &file.statsd, &file.influx)?,

@@ -9,6 +9,7 @@
 pub mod access;
 pub mod agent;
 pub mod agents;
+mod arrivals;
 #[cfg(feature = "backup")]
 mod backing;
 pub mod budget;
@@ -47,6 +48,7 @@ mod restoring;
 pub mod scrub;
 pub mod service;
 pub mod settings;
+pub mod sink;
 pub mod small_fetch;
 pub mod start_check;
 pub mod status;

@@ -240,6 +240,8 @@ pub struct Settings {
     pub push: PushSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// Where rows go, again in each interval.
+    pub sinks: Vec<crate::sink::SinkSettings>,
     /// What RRDs are called as metrics, before the rules that are shipped.
     pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
@@ -336,6 +338,7 @@ impl Settings {
             ingest: IngestSettings::default(),
             push: PushSettings::default(),
             forward: Vec::new(),
+            sinks: Vec::new(),
             metrics: MetricRules::default(),
             config_file: None,
         }

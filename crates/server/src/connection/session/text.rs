@@ -45,6 +45,13 @@ fn frames<'b>(shared: &mut Shared, word: &[u8]) -> Step<'b> {
     Step::Do(Effect::Frames(version))
 }
 
+/// Whether a line is the first one of a request of HTTP. A browser sends such to any port that a page of any site tells it, and
+/// what the page says in the body of the request must not be taken for commands.
+fn is_http_request(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0")
+}
+
 impl Text {
     /// True while answers wait for the end of a BATCH.
     pub fn in_batch(&self) -> bool {
@@ -128,6 +135,14 @@ impl Text {
         let parsed = shared.parse(line, |command| if in_batch { command.in_batch } else { command.alone });
         let (command, request) = match parsed {
             Ok(parsed) => parsed,
+            Err(refusal) if refusal.reason == DropReason::UnknownCommand && is_http_request(line) => {
+                // All that came before is answered first.
+                shared.queue.drained()?;
+                shared.service.metrics.drop_line(refusal.reason);
+                reply::push_error(&mut shared.out, b"This port does not speak HTTP.");
+                shared.ended = true;
+                return Ok(Step::Again);
+            }
             Err(refusal) => {
                 self.refuse(shared, refusal);
                 return Ok(Step::Again);
