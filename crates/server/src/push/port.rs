@@ -37,6 +37,13 @@ pub(super) struct Arrived {
     refused: BTreeMap<&'static str, u64>,
 }
 
+impl Arrived {
+    /// True when nothing was read, and nothing refused.
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples.samples().is_empty() && self.refused.is_empty()
+    }
+}
+
 impl Port {
     pub(super) fn new(
         service: Arc<Service>,

@@ -19,8 +19,8 @@ use crate::connection_limits::{ListenerKind, ShortageLog};
 use crate::limits::{ACCEPT_PAUSE, HELD_FREELY, READ_BYTES, STOP_TIMEOUT};
 use crate::service::stopped;
 
-/// Memory of a connection while what it has sent is read and stored: its bytes, some times over as samples and updates.
-const BUSY_BYTES: u64 = 8 * READ_BYTES as u64;
+/// Memory of a connection while what it has sent is read and stored: its bytes, some times over as samples and updates, twice.
+const BUSY_BYTES: u64 = 12 * READ_BYTES as u64;
 /// The wait for memory that others have.
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
 /// How long a connection may bring nothing at all: senders of an hour's means keep theirs.
@@ -96,24 +96,24 @@ async fn receive(port: &Port, stream: &TcpStream, mut stop: watch::Receiver<bool
         let wait = if unread.bytes.is_empty() { SILENCE_MAX } else { port.service.idle };
         tokio::select! {
             biased;
-            ready = tokio::time::timeout(wait, stream.ready(Interest::READABLE)) => if !matches!(ready, Ok(Ok(_))) { break },
             () = stopped(&mut stop) => break,
+            ready = tokio::time::timeout(wait, stream.ready(Interest::READABLE)) => if !matches!(ready, Ok(Ok(_))) { break },
         }
         let _share = memory(port).await;
         // Not kept for the next time: else ten thousand connections would.
-        let mut arrived = Arrived::default();
-        let is_open = fill(stream, &mut unread.bytes);
-        let is_good = tokio::task::block_in_place(|| match port.settings.protocol {
-            PushProtocol::Pickle => unread.read_pickles(port, &mut arrived),
-            _ => {
-                unread.read_lines(port, &mut arrived);
-                true
-            }
-        });
-        port.store(&mut arrived).await;
+        let (mut arrived, mut next) = (Arrived::default(), Arrived::default());
+        let mut goes_on = unread.take(port, stream, &mut arrived);
+        while !arrived.is_empty() {
+            // What has come meanwhile is read while the store works.
+            let may_read = goes_on && !*stop.borrow();
+            let reading = async { may_read && unread.take(port, stream, &mut next) };
+            let ((), more) = tokio::join!(port.store(&mut arrived), reading);
+            goes_on = more;
+            std::mem::swap(&mut arrived, &mut next);
+        }
         let waiting = unread.bytes.capacity();
         let has_memory = waiting <= HELD_FREELY || held.try_resize(waiting as u64);
-        if !is_open || !is_good || !has_memory {
+        if !goes_on || !has_memory {
             break;
         }
     }
@@ -149,6 +149,19 @@ fn fill(stream: &TcpStream, bytes: &mut Vec<u8>) -> bool {
 }
 
 impl Unread {
+    /// Reads what is there now; false when nothing more will come.
+    fn take(&mut self, port: &Port, stream: &TcpStream, arrived: &mut Arrived) -> bool {
+        let is_open = fill(stream, &mut self.bytes);
+        let is_good = tokio::task::block_in_place(|| match port.settings.protocol {
+            PushProtocol::Pickle => self.read_pickles(port, arrived),
+            _ => {
+                self.read_lines(port, arrived);
+                true
+            }
+        });
+        is_open && is_good
+    }
+
     fn read_lines(&mut self, port: &Port, arrived: &mut Arrived) {
         let mut from = 0;
         if self.skips_line {
