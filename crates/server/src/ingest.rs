@@ -5,6 +5,7 @@
 
 mod counts;
 mod finding;
+mod remote_write;
 pub mod routes;
 
 use std::fmt;
@@ -67,6 +68,7 @@ pub struct Ingest {
     ready: OnceLock<Ready>,
     /// Samples by protocol, for `/metrics`.
     pub counts: Counts,
+    metric_types: remote_write::MetricTypes,
 }
 
 struct Ready {

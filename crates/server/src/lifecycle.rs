@@ -275,6 +275,9 @@ fn announce(settings: &Settings, scheme: &str) {
     for (host, port) in settings.collectd.iter().flat_map(|collectd| &collectd.listen) {
         tracing::info!("receiving from collectd on udp://{host}:{port}");
     }
+    for port in &settings.push.ports {
+        tracing::info!("receiving {} on {}", port.protocol.name(), port.address());
+    }
     match &settings.layout {
         Layout::Stripes(stripes) => tracing::info!("store in {}", stripes.store.display()),
         Layout::Files(_) => tracing::info!("standard .rrd files in {}", settings.base.display()),

@@ -9,6 +9,8 @@ mod access;
 mod page;
 #[path = "http/prometheus.rs"]
 mod prometheus;
+#[path = "http/remote_write.rs"]
+mod remote_write;
 #[path = "http/rights.rs"]
 mod rights;
 

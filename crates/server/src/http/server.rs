@@ -284,6 +284,8 @@ impl Server {
         if let Err(failure) = self.door.limit() {
             return failure.into_response();
         }
+        let mut request = request;
+        crate::push::http::take_password(&mut request);
         // Who wants to log in has not said yet who it is, and the page's own files are the same for all.
         let is_open =
             matches!(request.uri().path(), LOGIN | LOGOUT) || request.uri().path().starts_with("/assets/");
