@@ -198,6 +198,19 @@ impl Service {
         self.who.as_ref().map(|who| &who.rights)
     }
 
+    /// Whether the client of this part of the store may change the RRD of this name.
+    pub fn may_write(&self, name: &[u8]) -> bool {
+        self.rights().is_none_or(|rights| rights.may(Verb::Write, name))
+    }
+
+    /// Records that the client may not do this to the RRD of this name.
+    pub fn refused_write(&self, name: &str, detail: &str) {
+        if let Some(who) = &self.who {
+            let (who, name) = (&*who.name, Some(name.to_string()));
+            self.access.audit.record(&Event { who, what: "refused", name, detail: Some(detail) });
+        }
+    }
+
     /// Records what the client has done to the server.
     pub fn operated(&self, what: &'static str) {
         if let Some(who) = &self.who {
