@@ -132,7 +132,7 @@ fn begin(
     }
     {
         let mut new = ready.new.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = service.engine.stats().rrd_count;
+        let there = service.ingest.rrd_count();
         new.admit(now.div_euclid(1000), there).map_err(SampleError::Limit)?;
     }
     let rrd = ready.table.new_rrd(place.rule, series, samples.kind(number));
