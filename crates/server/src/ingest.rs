@@ -10,7 +10,7 @@ pub mod routes;
 
 use std::fmt;
 use std::io::Write as _;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use ingest::limits::{LeftOut, NewLimit, NewRrds};
 use ingest::sample::Samples;
@@ -18,7 +18,7 @@ use ingest::series::{KnownSeries, SeriesCache};
 use ingest::table::{CreateTable, Unplaced};
 use rrd::live::HeadShape;
 use rrd::update::UpdateError;
-use store::engine::{StoreError, UpdateBatch};
+use store::engine::{Engine, StoreError, UpdateBatch};
 use store::name::RrdName;
 use tokio::sync::oneshot;
 
@@ -70,6 +70,8 @@ impl Eq for IngestSettings {}
 #[derive(Default)]
 pub struct Ingest {
     ready: OnceLock<Ready>,
+    /// The whole store: how many RRDs it has counts, whatever a client may see of it.
+    store: OnceLock<Weak<dyn Engine>>,
     /// Samples by protocol, for `/metrics`.
     pub counts: Counts,
     metric_types: remote_write::MetricTypes,
@@ -186,6 +188,16 @@ impl Ingest {
     /// Sets what the configuration says, before the first sample comes.
     pub fn configure(&self, settings: IngestSettings) {
         let _ = self.ready.set(Ready::new(settings));
+    }
+
+    /// Says which store the RRDs are in.
+    pub fn store_in(&self, store: &Arc<dyn Engine>) {
+        let _ = self.store.set(Arc::downgrade(store));
+    }
+
+    /// RRDs of the whole store.
+    fn rrd_count(&self) -> u64 {
+        self.store.get().and_then(Weak::upgrade).map_or(0, |store| store.stats().rrd_count)
     }
 
     fn ready(&self) -> &Ready {

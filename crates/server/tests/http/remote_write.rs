@@ -269,6 +269,37 @@ fn a_client_writes_what_it_may() {
     );
 }
 
+/// One who may not write a series learns nothing of it: neither that others push it, nor what its last value is.
+#[test]
+fn what_others_push_is_not_told_to_one_who_may_not_write_it() {
+    let mut ann = account("ann");
+    (ann.read, ann.write) = (vec![], vec!["instances/a/**".to_owned()]);
+    let mut bob = account("bob");
+    (bob.read, bob.write) = (vec![], vec!["instances/b/**".to_owned()]);
+    let roundel = daemon(&[ann, bob], true, Anonymous::parse("none").unwrap());
+    let push_as = |who: &str, instance: &str, value: f64| {
+        let body = [one(&[("__name__", "up"), ("instance", instance)], &[((now() - 60) * 1000, value)])];
+        let headers = format!("{ONE}Authorization: Bearer {who}\r\n");
+        let answer = post(&roundel, &headers, &compress(&write_request(&body)));
+        (answer.status, answer.text())
+    };
+    assert_eq!(push_as("bob", "b", 7.0).0, 204);
+    assert_eq!(push_as("bob", "b", 7.0).0, 204, "what is sent again is a success");
+    let missing = push_as("ann", "c", 7.0);
+    assert!(missing.0 == 400 && missing.1.contains("Permission denied"), "{missing:?}");
+    for value in [7.0, 8.0] {
+        let (status, text) = push_as("ann", "b", value);
+        assert_eq!((status, text.replace("/b/", "/c/").replace("\"b\"", "\"c\"")), missing, "{value}");
+    }
+    let audit = std::fs::read_to_string(roundel.path("audit")).unwrap();
+    assert!(audit.contains("instances/b/up.rrd") && audit.contains("\"detail\":\"push\""), "{audit}");
+    // A page of another site makes a browser send what it likes.
+    let headers = format!("{ONE}Authorization: Bearer bob\r\nOrigin: https://elsewhere.example\r\n");
+    let body =
+        compress(&write_request(&[one(&[("__name__", "up"), ("instance", "b")], &[(now() * 1000, 1.0)])]));
+    assert_eq!(post(&roundel, &headers, &body).status, 403);
+}
+
 /// Prometheus and vmagent scrape our own `/metrics` and write it to us; what they send is there.
 #[test]
 fn real_senders_are_understood() {
