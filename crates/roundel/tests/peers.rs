@@ -8,6 +8,8 @@
 mod forward;
 #[path = "peers/graphite.rs"]
 mod graphite;
+#[path = "peers/pushed.rs"]
+mod pushed;
 #[path = "wire/signer.rs"]
 mod signer;
 mod wire;

@@ -3,16 +3,16 @@
 pub mod access;
 mod api;
 mod body;
-mod failure;
+pub(crate) mod failure;
 mod graph;
 mod graphite;
 mod login;
-mod origin;
+pub(crate) mod origin;
 mod packed;
 mod page;
 pub(crate) mod percent;
 mod prometheus;
-mod query;
+pub(crate) mod query;
 mod routers;
 pub(crate) mod rows;
 pub mod server;
@@ -94,6 +94,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         renderer: Arc::default(),
     });
     let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules, indexes);
+    let push_service = Arc::clone(&api.service);
     let pushed = crate::ingest::routes::router(Arc::clone(&api.service));
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
@@ -106,6 +107,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         .merge(metrics_api)
         .merge(graphite_api)
         .merge(pushed)
+        .merge(crate::push::http::router(push_service))
         .merge(graph::router(graphs))
         .merge(page::router(site))
         .layer(axum::middleware::from_fn_with_state(slow, slow::watch))

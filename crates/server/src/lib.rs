@@ -9,6 +9,7 @@
 pub mod access;
 pub mod agent;
 pub mod agents;
+mod arrivals;
 #[cfg(feature = "backup")]
 mod backing;
 pub mod budget;
@@ -39,6 +40,7 @@ mod parallel;
 pub mod peer;
 pub mod private;
 pub mod privileges;
+pub mod push;
 mod rate;
 mod reload;
 pub mod replication;
@@ -47,6 +49,7 @@ mod restoring;
 pub mod scrub;
 pub mod service;
 pub mod settings;
+pub mod sink;
 pub mod small_fetch;
 pub mod start_check;
 pub mod status;

@@ -11,6 +11,8 @@ mod graphite;
 mod page;
 #[path = "http/prometheus.rs"]
 mod prometheus;
+#[path = "http/remote_write.rs"]
+mod remote_write;
 #[path = "http/rights.rs"]
 mod rights;
 

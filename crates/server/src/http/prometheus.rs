@@ -7,6 +7,7 @@ mod archive;
 pub(super) mod index;
 mod names;
 mod params;
+mod pushed;
 mod remote_read;
 mod source;
 
