@@ -295,7 +295,7 @@ fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
     assert!(other.fails().contains("is another one"), "{}", other.log());
 }
 
-/// Whoever connects and says nothing takes no follower's place, and what a follower says that it has cannot be more than there is.
+/// A client that connects and says nothing takes no follower's place, and what a follower says that it has cannot be more than there is.
 #[test]
 fn silent_clients_keep_no_follower_out() {
     let mut pair = Pair::start("");

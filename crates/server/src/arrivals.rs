@@ -1,5 +1,5 @@
-//! Clients of a port of which it is not known yet who they are. Beyond a number of them the oldest makes room for the newest: whoever
-//! connects and says nothing keeps no other client out.
+//! Clients of a port of which it is not known yet who they are. Beyond a number of them the oldest makes room for the newest: one
+//! that connects and says nothing keeps no other client out.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

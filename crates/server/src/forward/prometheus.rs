@@ -211,7 +211,9 @@ fn innermost(error: &reqwest::Error) -> String {
 
 /// A request with samples, by series and within each in their order.
 fn request(table: &CreateTable, samples: &[SampleOut<'_>]) -> Vec<u8> {
-    let mut series: BTreeMap<(&[u8], &str, bool), Vec<(i64, f64)>> = BTreeMap::new();
+    // By RRD and source, and whether it has no other.
+    type BySource<'a> = BTreeMap<(&'a [u8], &'a str, bool), Vec<(i64, f64)>>;
+    let mut series = BySource::new();
     for SampleOut { name, source, is_only, value, time_ms } in samples {
         series.entry((name, source, *is_only)).or_default().push((*time_ms, *value));
     }

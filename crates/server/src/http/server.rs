@@ -35,6 +35,7 @@ use super::Routers;
 use super::access::Door;
 use super::failure::Failure;
 use super::login::{LOGIN, LOGOUT};
+use super::origin::is_foreign;
 use super::percent;
 use crate::access::Principal;
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
@@ -294,6 +295,11 @@ impl Server {
             Err(_) if is_open => Principal::without_rights(),
             Err(response) => return login_instead(&request).unwrap_or(*response),
         };
+        if is_push(request.uri().path()) && is_foreign(request.headers()) {
+            // A browser asks no one before it sends such a request for a page.
+            let text = "this was sent by a page of another site";
+            return Failure::new(StatusCode::FORBIDDEN, text).into_response();
+        }
         shares.0 = connection.request_share();
         let request = match self.receive(request, shares.0.as_mut()).await {
             Ok(request) => request,

@@ -62,7 +62,7 @@ impl Read {
 pub(super) async fn write(service: &Service, headers: &HeaderMap, body: Bytes) -> Response {
     let version = match version(headers) {
         Ok(version) => version,
-        Err(refusal) => return refusal,
+        Err(text) => return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response(),
     };
     // What is decompressed, and the samples that are read from it, which take less than half as much again.
     let decoded = match length(&body) {
@@ -102,10 +102,10 @@ pub(super) async fn write(service: &Service, headers: &HeaderMap, body: Bytes) -
     answer(version, read, &outcome)
 }
 
-/// The message of a request, by its headers.
-fn version(headers: &HeaderMap) -> Result<WriteVersion, Response> {
+/// The message of a request, by its headers; or what is wrong with them, for an answer of 415.
+fn version(headers: &HeaderMap) -> Result<WriteVersion, String> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?").trim());
-    let refuse = |text: String| Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response());
+    let refuse = Err::<WriteVersion, String>;
     // Without it, some senders mean snappy, as all of them must.
     let encoding = text(header::CONTENT_ENCODING).unwrap_or("snappy");
     if !encoding.eq_ignore_ascii_case("snappy") {
@@ -296,21 +296,21 @@ mod tests {
 
     #[test]
     fn headers_say_the_version() {
-        let check = |content: Option<&str>, encoding: Option<&str>, want: Result<WriteVersion, u16>| {
+        let check = |content: Option<&str>, encoding: Option<&str>, want: Result<WriteVersion, ()>| {
             let mut headers = HeaderMap::new();
             content.map(|content| headers.insert(header::CONTENT_TYPE, content.parse().unwrap()));
             encoding.map(|encoding| headers.insert(header::CONTENT_ENCODING, encoding.parse().unwrap()));
-            assert_eq!(version(&headers).map_err(|response| response.status().as_u16()), want, "{content:?}");
+            assert_eq!(version(&headers).map_err(drop), want, "{content:?}");
         };
         let (one, two) = (Ok(WriteVersion::One), Ok(WriteVersion::Two));
         check(None, None, one);
         check(Some("application/x-protobuf"), Some("snappy"), one);
         check(Some("application/x-protobuf;proto=prometheus.WriteRequest"), Some("Snappy"), one);
         check(Some("application/x-protobuf; proto=io.prometheus.write.v2.Request"), Some("snappy"), two);
-        check(Some("application/x-protobuf;proto=x"), Some("snappy"), Err(415));
-        check(Some("application/json"), Some("snappy"), Err(415));
+        check(Some("application/x-protobuf;proto=x"), Some("snappy"), Err(()));
+        check(Some("application/json"), Some("snappy"), Err(()));
         for encoding in ["gzip", "deflate", "zstd"] {
-            check(Some("application/x-protobuf"), Some(encoding), Err(415));
+            check(Some("application/x-protobuf"), Some(encoding), Err(()));
         }
     }
 

@@ -68,18 +68,21 @@ impl KeptLogs {
             tracing::warn!(file = %path.display(), %error, "followers that are away may have to copy the store again");
             BTreeMap::new()
         });
-        let mut followers = BTreeMap::new();
+        let (mut followers, mut is_changed) = (BTreeMap::new(), false);
         for (name, positions) in read {
             match tail_from(engine, &positions, log_bytes) {
                 Ok(tail) => {
                     let kept = Kept { positions, tail: Some(tail), session: 0, left: Instant::now() };
                     followers.insert(name, kept);
                 }
-                Err(text) => tracing::warn!(follower = name, "no log is kept for it: {text}"),
+                Err(text) => {
+                    is_changed = true;
+                    tracing::info!(follower = name, "no log is kept for it any more: {text}");
+                }
             }
         }
         let state =
-            KeptState { followers, sessions: 0, saved: Instant::now(), is_changed: false, has_failed: false };
+            KeptState { followers, sessions: 0, saved: Instant::now(), is_changed, has_failed: false };
         Some(Arc::new(KeptLogs { path, store, state: Mutex::new(state) }))
     }
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use oracle::Program;
+use oracle::{Client, Program};
 use protocol::prometheus::{Samples, compress, write_request};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::Anonymous;
@@ -135,6 +135,30 @@ fn what_is_sent_again_is_a_success_and_what_is_older_is_not() {
 }
 
 #[test]
+fn what_was_there_before_the_start_is_known_too() {
+    let roundel = fresh();
+    let time = now() - 100;
+    let mut client = Client::open(&roundel.socket());
+    let create =
+        format!("CREATE series/x.rrd -s 15 -b {} DS:value:GAUGE:300:U:U RRA:AVERAGE:0.5:1:10", time - 15);
+    assert!(client.say(create).starts_with('0'));
+    assert!(client.say(format!("UPDATE series/x.rrd {time}.250:0.1")).starts_with('0'));
+    let check = |time: i64, value: f64, status: u16| {
+        let answer = push(&roundel, &[one(&[("__name__", "x")], &[(time, value)])]);
+        assert_eq!(answer.status, status, "{}", answer.text());
+    };
+    check(time * 1000 + 250, 0.1, 204);
+    check(time * 1000 + 250, 0.2, 400);
+    check(time * 1000 + 249, 0.1, 400);
+    check(time * 1000 + 251, 0.1, 204);
+    // One with two sources is not a series'.
+    let create = "CREATE series/y.rrd -s 15 DS:a:GAUGE:300:U:U DS:b:GAUGE:300:U:U RRA:AVERAGE:0.5:1:10";
+    assert!(client.say(create).starts_with('0'));
+    let answer = push(&roundel, &[one(&[("__name__", "y")], &[(time * 1000, 1.0)])]);
+    assert!(answer.status == 400 && answer.text().contains("2 data sources"), "{}", answer.text());
+}
+
+#[test]
 fn good_series_go_in_beside_bad_ones() {
     let roundel = fresh();
     let sample = [(now() * 1000, 1.0)];
@@ -243,6 +267,37 @@ fn a_client_writes_what_it_may() {
         "{}",
         answer.text()
     );
+}
+
+/// One who may not write a series learns nothing of it: neither that others push it, nor what its last value is.
+#[test]
+fn what_others_push_is_not_told_to_one_who_may_not_write_it() {
+    let mut ann = account("ann");
+    (ann.read, ann.write) = (vec![], vec!["instances/a/**".to_owned()]);
+    let mut bob = account("bob");
+    (bob.read, bob.write) = (vec![], vec!["instances/b/**".to_owned()]);
+    let roundel = daemon(&[ann, bob], true, Anonymous::parse("none").unwrap());
+    let push_as = |who: &str, instance: &str, value: f64| {
+        let body = [one(&[("__name__", "up"), ("instance", instance)], &[((now() - 60) * 1000, value)])];
+        let headers = format!("{ONE}Authorization: Bearer {who}\r\n");
+        let answer = post(&roundel, &headers, &compress(&write_request(&body)));
+        (answer.status, answer.text())
+    };
+    assert_eq!(push_as("bob", "b", 7.0).0, 204);
+    assert_eq!(push_as("bob", "b", 7.0).0, 204, "what is sent again is a success");
+    let missing = push_as("ann", "c", 7.0);
+    assert!(missing.0 == 400 && missing.1.contains("Permission denied"), "{missing:?}");
+    for value in [7.0, 8.0] {
+        let (status, text) = push_as("ann", "b", value);
+        assert_eq!((status, text.replace("/b/", "/c/").replace("\"b\"", "\"c\"")), missing, "{value}");
+    }
+    let audit = std::fs::read_to_string(roundel.path("audit")).unwrap();
+    assert!(audit.contains("instances/b/up.rrd") && audit.contains("\"detail\":\"push\""), "{audit}");
+    // A page of another site makes a browser send what it likes.
+    let headers = format!("{ONE}Authorization: Bearer bob\r\nOrigin: https://elsewhere.example\r\n");
+    let body =
+        compress(&write_request(&[one(&[("__name__", "up"), ("instance", "b")], &[(now() * 1000, 1.0)])]));
+    assert_eq!(post(&roundel, &headers, &body).status, 403);
 }
 
 /// Prometheus and vmagent scrape our own `/metrics` and write it to us; what they send is there.

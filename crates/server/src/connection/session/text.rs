@@ -135,18 +135,7 @@ impl Text {
         let parsed = shared.parse(line, |command| if in_batch { command.in_batch } else { command.alone });
         let (command, request) = match parsed {
             Ok(parsed) => parsed,
-            Err(refusal) if refusal.reason == DropReason::UnknownCommand && is_http_request(line) => {
-                // All that came before is answered first.
-                shared.queue.drained()?;
-                shared.service.metrics.drop_line(refusal.reason);
-                reply::push_error(&mut shared.out, b"This port does not speak HTTP.");
-                shared.ended = true;
-                return Ok(Step::Again);
-            }
-            Err(refusal) => {
-                self.refuse(shared, refusal);
-                return Ok(Step::Again);
-            }
+            Err(refusal) => return self.not_parsed(shared, line, refusal),
         };
         let request = match request {
             Request::Update(name, words) => {
@@ -203,6 +192,25 @@ impl Text {
             }
             request => self.ask(shared, Ask::Command(request)),
         })
+    }
+
+    /// Refuses a line. One of HTTP ends the connection. The error is what must be done first.
+    fn not_parsed<'b>(
+        &mut self,
+        shared: &mut Shared,
+        line: &[u8],
+        refusal: Refusal,
+    ) -> Result<Step<'b>, Step<'b>> {
+        if refusal.reason == DropReason::UnknownCommand && is_http_request(line) {
+            // All that came before is answered.
+            shared.queue.drained()?;
+            shared.service.metrics.drop_line(refusal.reason);
+            reply::push_error(&mut shared.out, b"This port does not speak HTTP.");
+            shared.ended = true;
+        } else {
+            self.refuse(shared, refusal);
+        }
+        Ok(Step::Again)
     }
 
     /// Counts a command; returns its number in the BATCH.
