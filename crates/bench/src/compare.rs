@@ -19,6 +19,7 @@ mod million;
 mod mrtg;
 mod neighbours;
 mod page;
+mod promql;
 mod query;
 mod subject;
 mod throughput;
@@ -115,6 +116,8 @@ pub enum Scenario {
     Mrtg,
     /// The page in Chromium, among a million RRDs, at rest and while W1 arrives.
     Page,
+    /// PromQL, beside Prometheus and VictoriaMetrics.
+    Promql,
 }
 
 /// The context of every scenario.
@@ -255,6 +258,7 @@ impl Bench {
             Scenario::Gmond => gmond::run(self),
             Scenario::Mrtg => mrtg::run(self),
             Scenario::Page => page::run(self),
+            Scenario::Promql => promql::run(self),
         }
     }
 

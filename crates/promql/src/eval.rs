@@ -16,6 +16,7 @@ mod select;
 mod window;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::ast::{Expr, Kind, Length, Type};
 use crate::labels::Labels;
@@ -244,6 +245,19 @@ impl Evaluator<'_> {
         }
         self.source.reserve(values * 8 + columns as u64 * 64)?;
         Ok(())
+    }
+
+    /// What `work` makes of each of several series, in their order.
+    pub(crate) fn of_each<S: Sync, T: Send + Sync>(
+        &self,
+        series: &[S],
+        work: impl Fn(&S) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let made: Vec<OnceLock<T>> = series.iter().map(|_| OnceLock::new()).collect();
+        self.source.run(series.len(), &|index| {
+            made[index].get_or_init(|| work(&series[index]));
+        })?;
+        Ok(made.into_iter().filter_map(OnceLock::into_inner).collect())
     }
 
     /// Each value changed, which takes the names away.

@@ -1,6 +1,7 @@
 //! Where series come from.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use crate::ast::Edges;
 use crate::labels::Labels;
@@ -68,8 +69,8 @@ pub enum RowKind {
 pub struct SourceSeries {
     /// Its labels.
     pub labels: Labels,
-    /// Times of its rows, ascending: milliseconds since the epoch.
-    pub times: Vec<i64>,
+    /// Times of its rows, ascending: milliseconds since the epoch. Series with the same times may share them.
+    pub times: Arc<[i64]>,
     /// A value for each time; [`crate::value::ABSENT`] ends the series until the next one.
     pub values: Vec<f64>,
     /// What the values are.
@@ -104,4 +105,13 @@ pub trait Source {
     /// # Errors
     /// When there is no memory for them, or the time is over.
     fn reserve(&mut self, bytes: u64) -> Result<(), SourceError>;
+
+    /// Calls `work` with each number below `count` once, in any order. A source may use several threads for that.
+    ///
+    /// # Errors
+    /// When the time is over: then it was not called with all of them.
+    fn run(&self, count: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), SourceError> {
+        (0..count).for_each(work);
+        Ok(())
+    }
 }

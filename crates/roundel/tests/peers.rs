@@ -6,6 +6,8 @@
 
 #[path = "peers/forward.rs"]
 mod forward;
+#[path = "peers/pushed.rs"]
+mod pushed;
 #[path = "wire/signer.rs"]
 mod signer;
 mod wire;

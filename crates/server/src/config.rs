@@ -3,7 +3,11 @@
 
 mod backup;
 mod forward;
+mod ingest;
+mod metric;
+mod push;
 mod replication;
+mod sink;
 mod values;
 
 pub use values::parse_with_unit;
@@ -106,6 +110,13 @@ struct File {
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
+    sink: Vec<sink::FileSink>,
+    metric: Vec<toml::Spanned<suggest::MetricRule>>,
+    ingest: ingest::FileIngest,
+    carbon: push::FileCarbon,
+    statsd: push::FileStatsd,
+    influx: push::FileInflux,
+    create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
 
 impl Default for File {
@@ -162,6 +173,13 @@ impl Default for File {
             replication: Default::default(),
             follow: None,
             forward: Vec::new(),
+            sink: Vec::new(),
+            metric: Vec::new(),
+            ingest: ingest::FileIngest::default(),
+            carbon: push::FileCarbon::default(),
+            statsd: push::FileStatsd::default(),
+            influx: push::FileInflux::default(),
+            create: Vec::new(),
         }
     }
 }
@@ -449,6 +467,10 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
+            sinks: self.sinks(&file.sink)?,
+            metrics: self.metrics(file.metric)?,
+            ingest: self.ingest(&file.ingest, file.create, self.carbon_rules(&file.carbon)?)?,
+            push: self.push(&file.carbon, &file.statsd, &file.influx)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };
@@ -858,6 +880,11 @@ mod tests {
             }
         };
         check("layout = 'stripes'\nbse = 'x'\n", &["x.toml:2:", "bse"]);
+        check(
+            "[[metric]]\npath = 'a'\nname = 'x'\n[[metric]]\npath = '('\nname = 'x'\n",
+            &["x.toml:4:", "[[metric]]", "unclosed group"],
+        );
+        check("[[metric]]\npath = 'a'\nname = 'x'\nlable = 1\n", &["x.toml:4:", "lable"]);
         check("layout = 'tables'\n", &["x.toml:1:", "tables"]);
         check("\n\nsync = 'soon'\n", &["x.toml:3:", "soon", "always"]);
         check("listen = ['/s']\n", &["x.toml:1:", "[[listen]]"]);

@@ -3,15 +3,15 @@
 pub mod access;
 mod api;
 mod body;
-mod failure;
+pub(crate) mod failure;
 mod graph;
 mod login;
-mod origin;
+pub(crate) mod origin;
 mod packed;
 mod page;
 pub(crate) mod percent;
 mod prometheus;
-mod query;
+pub(crate) mod query;
 mod routers;
 pub(crate) mod rows;
 pub mod server;
@@ -54,6 +54,8 @@ pub struct SiteSettings {
     pub saving: Saving,
     /// The directory of this host's own metrics, if they are collected.
     pub host: Option<String>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
 }
 
 /// What all clients of HTTP share.
@@ -83,6 +85,8 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
     let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
     let api = api::Api { service: Arc::clone(&service), work, presets, views };
     let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules);
+    let push_service = Arc::clone(&api.service);
+    let pushed = crate::ingest::routes::router(Arc::clone(&api.service));
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
         page::Site { api: api.clone(), graphs: graphs.clone(), status, host: settings.host.map(Arc::from) };
@@ -92,6 +96,8 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         .with_state(Public { service, registry })
         .merge(api::router(api))
         .merge(metrics_api)
+        .merge(pushed)
+        .merge(crate::push::http::router(push_service))
         .merge(graph::router(graphs))
         .merge(page::router(site))
         .layer(axum::middleware::from_fn_with_state(slow, slow::watch))

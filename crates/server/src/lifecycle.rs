@@ -127,6 +127,7 @@ fn serve(
     idle_memory::use_small_pages();
     let mut copies = Copies::find(&settings).map_err(fail)?;
     let service = open_service(&mut settings, access, copies.awaited())?;
+    let kept = replicating::keep_log(&service, &settings, &mut sockets);
     duties.forward(&service, &mut settings, None)?;
     copies.start(&service, &mut settings).map_err(fail)?;
     // It waits for a restore, which is known now.
@@ -174,7 +175,7 @@ fn serve(
     // A last round of the backup has everything that was answered.
     let stopped = daemon.stop_after(|| copies.stop());
     stopped.map_err(|error| fail(format!("the store did not close well: {error}")))?;
-    drop(unsent);
+    drop((unsent, kept));
     tracing::info!("stopped");
     Ok(())
 }
@@ -197,6 +198,7 @@ fn open_service(
         takeover::take_over(&*engine, &names, journal).map_err(fail)?;
     }
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
+    service.ingest.configure(settings.ingest.clone());
     if let Some(directory) = settings.snapshots.take() {
         let _ = service.snapshots.set(directory);
     }
@@ -231,8 +233,12 @@ fn bind(settings: &Settings) -> Result<Sockets, LifecycleError> {
         None if sockets.http.iter().all(is_local) => Saving::Local,
         _ => Saving::Off,
     };
-    let (templates, host) = (settings.templates.clone(), settings.collect_host.clone());
-    sockets.site = SiteSettings { templates, saving, host };
+    sockets.site = SiteSettings {
+        templates: settings.templates.clone(),
+        saving,
+        host: settings.collect_host.clone(),
+        metrics: settings.metrics.clone(),
+    };
     sockets.store = Some(settings.data_directory().to_path_buf());
     Ok(sockets)
 }
@@ -268,6 +274,9 @@ fn announce(settings: &Settings, scheme: &str) {
     }
     for (host, port) in settings.collectd.iter().flat_map(|collectd| &collectd.listen) {
         tracing::info!("receiving from collectd on udp://{host}:{port}");
+    }
+    for port in &settings.push.ports {
+        tracing::info!("receiving {} on {}", port.protocol.name(), port.address());
     }
     match &settings.layout {
         Layout::Stripes(stripes) => tracing::info!("store in {}", stripes.store.display()),

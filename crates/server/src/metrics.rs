@@ -14,6 +14,7 @@ use store::engine::{Engine, Stats};
 
 use crate::collectors::statistics::CollectorStatistics;
 use crate::forward::status::{ForwardCollector, ForwardStatuses};
+use crate::ingest::{Ingest, IngestCollector};
 use crate::replication::state::{ReplicationCollector, ReplicationState};
 
 /// Why a request line was not executed.
@@ -122,8 +123,12 @@ pub struct Metrics {
     pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
     /// What replication does.
     pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
+    /// What is pushed: `roundel_ingest_samples_total` and others.
+    pub ingest: Arc<Ingest>,
     /// What is forwarded: `roundel_forward_sent_total` and others.
     pub forwarding: ForwardStatuses,
+    /// What sinks do: `roundel_sink_rows_total` and others.
+    pub sinks: crate::sink::SinkStatuses,
     /// The restore, if it was not complete at the start: `roundel_restore_left_bytes` and others.
     #[cfg(feature = "backup")]
     pub restoring: std::sync::OnceLock<Arc<store::awaited::Awaited>>,
@@ -150,6 +155,14 @@ impl Metrics {
     pub fn command(&self, verb: Verb) {
         let command = protocol::rrdcached::command::Command::of(verb).name;
         self.commands.get_or_create(&CommandName { command }).inc();
+    }
+
+    /// Whether parts of the store are still to come from its backup.
+    pub fn is_restoring(&self) -> bool {
+        #[cfg(feature = "backup")]
+        return self.restoring.get().is_some_and(|awaited| awaited.coming().left > 0);
+        #[cfg(not(feature = "backup"))]
+        return false;
     }
 
     /// All metrics, including the store's, ready for exposition.
@@ -191,6 +204,8 @@ impl Metrics {
             registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
         }
         registry.register_collector(Box::new(ForwardCollector(Arc::clone(&self.forwarding))));
+        registry.register_collector(Box::new(crate::sink::SinkCollector(Arc::clone(&self.sinks))));
+        registry.register_collector(Box::new(IngestCollector(Arc::clone(&self.ingest))));
         #[cfg(feature = "backup")]
         if let Some(restoring) = self.restoring.get() {
             registry.register_collector(Box::new(crate::restoring::RestoreCollector(Arc::clone(restoring))));

@@ -189,9 +189,7 @@ impl Work {
     /// Waits until no part of the store is still to come: a read would have it fetched, and would take it for damaged while its
     /// server fails. False when the thread is to stop.
     fn wait_for_restore(&self) -> bool {
-        let is_restoring =
-            || self.service.metrics.restoring.get().is_some_and(|awaited| awaited.coming().left > 0);
-        while is_restoring() {
+        while self.service.metrics.is_restoring() {
             if !self.service.scrub.wait(RESTORE_LOOK) {
                 return false;
             }

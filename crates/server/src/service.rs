@@ -18,6 +18,7 @@ use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::connection::command::Wait;
 use crate::connection::command::flush::FlushAll;
 use crate::connection_limits::ConnectionLimits;
+use crate::ingest::Ingest;
 use crate::limits::{
     BLOCKING_CALLS_PER_CORE, BLOCKING_THREADS_SPARE, BUFFERS_KEPT, FRAMES_THREADS_MAX, INLINE_CALLS_MAX,
     READ_BYTES,
@@ -83,6 +84,8 @@ pub struct Service {
     pub threads: Arc<Semaphore>,
     /// Agents that have been seen.
     pub agents: Arc<SeenAgents>,
+    /// What is pushed.
+    pub ingest: Arc<Ingest>,
     /// What collectors need.
     pub collecting: Arc<CollectorContext>,
 }
@@ -112,6 +115,7 @@ impl Service {
         // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for
         // what the allocator has not given back.
         let memory = MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32);
+        metrics.ingest.store_in(&engine);
         Arc::new(Service {
             collecting: Arc::new(collecting),
             name_index: Arc::new(NameIndex::new(Arc::clone(&engine), Arc::clone(&memory))),
@@ -123,12 +127,13 @@ impl Service {
             parts: Mutex::default(),
             names,
             create,
-            metrics,
             marks: Arc::default(),
             buffers: Arc::default(),
             calls: Arc::default(),
             flush_all: FlushAll::default(),
             snapshots: Arc::default(),
+            ingest: Arc::clone(&metrics.ingest),
+            metrics,
             connection_limits: Arc::new(ConnectionLimits::with_total(
                 limits.connections,
                 limits.memory / 4 * 3,
@@ -182,6 +187,7 @@ impl Service {
             connection_limits: Arc::clone(&self.connection_limits),
             scrub: Arc::clone(&self.scrub),
             snapshots: Arc::clone(&self.snapshots),
+            ingest: Arc::clone(&self.ingest),
             threads: Arc::clone(&self.threads),
             agents: Arc::clone(&self.agents),
             collecting: Arc::clone(&self.collecting),
@@ -191,6 +197,19 @@ impl Service {
     /// What the client of this part of the store may do; `None`: everything.
     pub fn rights(&self) -> Option<&Rights> {
         self.who.as_ref().map(|who| &who.rights)
+    }
+
+    /// Whether the client of this part of the store may change the RRD of this name.
+    pub fn may_write(&self, name: &[u8]) -> bool {
+        self.rights().is_none_or(|rights| rights.may(Verb::Write, name))
+    }
+
+    /// Records that the client may not do this to the RRD of this name.
+    pub fn refused_write(&self, name: &str, detail: &str) {
+        if let Some(who) = &self.who {
+            let (who, name) = (&*who.name, Some(name.to_string()));
+            self.access.audit.record(&Event { who, what: "refused", name, detail: Some(detail) });
+        }
     }
 
     /// Records what the client has done to the server.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use store::stripes::Adopted;
+use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
@@ -16,9 +17,11 @@ use crate::collectors::mrtg::MrtgSettings;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::forward::ForwardSettings;
 use crate::http::access::{Door, WebAccess};
+use crate::ingest::IngestSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
+use crate::push::PushSettings;
 use crate::replication::{FollowSettings, ReplicationSettings};
 
 /// Where RRDs are stored.
@@ -231,8 +234,16 @@ pub struct Settings {
     /// The backup of the store; `None` = none.
     #[cfg(feature = "backup")]
     pub backup: Option<backup::run::BackupSettings>,
+    /// What is pushed.
+    pub ingest: IngestSettings,
+    /// Ports that others push to.
+    pub push: PushSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// Where rows go, again in each interval.
+    pub sinks: Vec<crate::sink::SinkSettings>,
+    /// What RRDs are called as metrics, before the rules that are shipped.
+    pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -324,7 +335,11 @@ impl Settings {
             snapshots: None,
             #[cfg(feature = "backup")]
             backup: None,
+            ingest: IngestSettings::default(),
+            push: PushSettings::default(),
             forward: Vec::new(),
+            sinks: Vec::new(),
+            metrics: MetricRules::default(),
             config_file: None,
         }
     }

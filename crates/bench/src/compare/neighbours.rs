@@ -19,8 +19,8 @@ use crate::usage::ProcessUsage;
 use crate::workload::{Feed, Shape, Workload};
 
 /// Where VictoriaMetrics listens while it is measured.
-const VICTORIA_ADDRESS: &str = "127.0.0.1:18428";
-/// Longest wait until it does.
+pub(super) const VICTORIA_ADDRESS: &str = "127.0.0.1:18428";
+/// Longest wait until it, or another peer, does.
 const VICTORIA_LIMIT: Duration = Duration::from_secs(30);
 /// Rounds of 20,500 samples sent to it in a run.
 const VICTORIA_ROUNDS: u64 = 90;
@@ -164,7 +164,7 @@ fn librrd(place: &Path, rrdcached: &Program) -> Outcome<(Runs, Runs)> {
 }
 
 /// A process that ends with this value.
-struct Running(Child);
+pub(super) struct Running(pub(super) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -173,27 +173,40 @@ impl Drop for Running {
     }
 }
 
-/// Values per second and CPU seconds per value of VictoriaMetrics.
-fn victoria(place: &Path) -> Outcome<(Runs, Runs)> {
+/// VictoriaMetrics with its data in a directory, once it listens.
+pub(super) fn start_victoria(place: &Path, options: &[&str]) -> Outcome<Running> {
     fs::create_dir_all(place)?;
     let log = File::create(place.join("victoria.log"))?;
     let child = Command::new("victoria-metrics")
         .arg(format!("-storageDataPath={}", place.join("victoria").display()))
         .arg(format!("-httpListenAddr={VICTORIA_ADDRESS}"))
         .arg("-retentionPeriod=100y")
+        .args(options)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()?;
     let running = Running(child);
+    wait_for(VICTORIA_ADDRESS)?;
+    Ok(running)
+}
+
+/// Waits until a program listens there.
+pub(super) fn wait_for(address: &str) -> Outcome<()> {
     let start = Instant::now();
-    let stream = loop {
-        match TcpStream::connect(VICTORIA_ADDRESS) {
-            Ok(stream) => break stream,
+    loop {
+        match TcpStream::connect(address) {
+            Ok(_) => return Ok(()),
             Err(error) if start.elapsed() > VICTORIA_LIMIT => return Err(error.into()),
             Err(_) => thread::sleep(Duration::from_millis(20)),
         }
-    };
+    }
+}
+
+/// Values per second and CPU seconds per value of VictoriaMetrics.
+fn victoria(place: &Path) -> Outcome<(Runs, Runs)> {
+    let running = start_victoria(place, &[])?;
+    let stream = TcpStream::connect(VICTORIA_ADDRESS)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(VICTORIA_LIMIT))?;
     let mut reader = BufReader::new(stream.try_clone()?);

@@ -11,7 +11,7 @@ use super::window::{Ranges, Rows, Window};
 use super::{Evaluator, Result, refuse};
 
 /// What a function of a range computes at a time: its index, the series and the window.
-type OfRange<'f> = dyn Fn(usize, &Ranges, &Rows, Window<'_>) -> Option<f64> + 'f;
+type OfRange<'f> = dyn Fn(usize, &Ranges, &Rows, Window<'_>) -> Option<f64> + Sync + 'f;
 
 impl Evaluator<'_> {
     pub(super) fn call(&mut self, expr: &Expr, name: &str, arguments: &[Expr], grid: Grid) -> Result<Value> {
@@ -176,15 +176,17 @@ impl Evaluator<'_> {
         let compute = self.of_range(expr, name, arguments, grid)?;
         self.reserve(ranges.rows.len(), grid)?;
         let keeps_name = matches!(name, "last_over_time" | "first_over_time");
-        let mut columns = Vec::with_capacity(ranges.rows.len());
-        for rows in &ranges.rows {
-            self.source.reserve(0)?;
+        let all = self.of_each(&ranges.rows, |rows| {
             let mut values = vec![ABSENT; grid.count];
             ranges.windows(rows, |index, window| {
                 if let Some(value) = compute(index, &ranges, rows, window) {
                     values[index] = value;
                 }
             });
+            values
+        })?;
+        let mut columns = Vec::with_capacity(ranges.rows.len());
+        for (rows, values) in ranges.rows.iter().zip(all) {
             let column = Column { values, ..rows.series.clone() };
             if !column.is_empty() {
                 self.note_rate(name, rows, &arguments[place]);

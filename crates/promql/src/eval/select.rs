@@ -1,5 +1,7 @@
 //! Selectors and subqueries: series of the source at times and over ranges.
 
+use std::sync::Arc;
+
 use crate::ast::{At, Edges, Expr, Kind, Selector, Subquery};
 use crate::source::{RowKind, SourceSeries, Wanted};
 use crate::value::{ABSENT, Column, Grid, is_absent};
@@ -49,7 +51,7 @@ impl Evaluator<'_> {
         &mut self,
         selector: &Selector,
         grid: Grid,
-        pick: impl Fn(i64, f64) -> f64,
+        pick: impl Fn(i64, f64) -> f64 + Sync,
     ) -> Result<Vec<Column>> {
         let offset = self.offset(selector.offset.as_ref())?;
         let references = self.references(selector.at, offset, grid);
@@ -68,19 +70,14 @@ impl Evaluator<'_> {
         };
         let all = self.fetch(&wanted)?;
         self.reserve(all.len(), grid)?;
-        let mut columns = Vec::with_capacity(all.len());
-        for series in all {
-            let series = self.counted(series);
-            let values = match selector.edges {
-                Edges::Smoothed => smoothed(&series, &references, self.options.lookback),
-                _ => latest(&series, &references, self.options.lookback, &pick),
-            };
-            let column = Column::new(series.labels, values);
-            if !column.is_empty() {
-                columns.push(column);
-            }
-        }
-        Ok(columns)
+        let all: Vec<SourceSeries> = all.into_iter().map(|series| self.counted(series)).collect();
+        let lookback = self.options.lookback;
+        let values = self.of_each(&all, |series| match selector.edges {
+            Edges::Smoothed => smoothed(series, &references, lookback),
+            _ => latest(series, &references, lookback, &pick),
+        })?;
+        let columns = all.into_iter().zip(values).map(|(series, values)| Column::new(series.labels, values));
+        Ok(columns.filter(|column| !column.is_empty()).collect())
     }
 
     /// A series whose counter is the sum of its rows so far, if it is the view of a counter.
@@ -163,11 +160,11 @@ impl Evaluator<'_> {
         }
         let columns = self.vector(&subquery.expr, inner)?;
         self.reserve(columns.len(), inner)?;
-        let times: Vec<i64> = inner.times().collect();
+        let times: Arc<[i64]> = inner.times().collect();
         let mut rows = Vec::with_capacity(columns.len());
         for mut column in columns {
             let values = std::mem::take(&mut column.values);
-            rows.push(Rows::new(column, times.clone(), values));
+            rows.push(Rows::new(column, Arc::clone(&times), values));
         }
         Ok(Ranges { rows, range, ends, edges: Edges::Inside, lookback: 0 })
     }
@@ -210,7 +207,7 @@ fn smoothed(series: &SourceSeries, references: &[i64], lookback: i64) -> Vec<f64
     let lookback = lookback.max(series.lookback);
     let rows = Rows::new(
         Column::new(series.labels.clone(), Vec::new()),
-        series.times.clone(),
+        Arc::clone(&series.times),
         series.values.clone(),
     );
     let value = |&reference: &i64| {

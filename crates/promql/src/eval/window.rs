@@ -1,5 +1,7 @@
 //! Rows of series over ranges.
 
+use std::sync::Arc;
+
 use crate::ast::Edges;
 use crate::source::RowKind;
 use crate::value::{Column, is_absent};
@@ -30,7 +32,7 @@ impl Window<'_> {
 pub(crate) struct Rows {
     /// The series without values.
     pub series: Column,
-    pub times: Vec<i64>,
+    pub times: Arc<[i64]>,
     pub values: Vec<f64>,
     pub kind: RowKind,
     /// How many readings a value stands for.
@@ -39,10 +41,14 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Leaves out where there is no value.
-    pub(crate) fn new(series: Column, times: Vec<i64>, values: Vec<f64>) -> Rows {
+    pub(crate) fn new(series: Column, times: Arc<[i64]>, values: Vec<f64>) -> Rows {
         let (times, values) = match values.iter().any(|value| is_absent(*value)) {
             false => (times, values),
-            true => times.iter().zip(&values).filter(|(_, value)| !is_absent(**value)).unzip(),
+            true => {
+                let known = times.iter().zip(&values).filter(|(_, value)| !is_absent(**value));
+                let (times, values): (Vec<i64>, Vec<f64>) = known.unzip();
+                (times.into(), values)
+            }
         };
         Rows { series, times, values, kind: RowKind::Points, weight: 1.0 }
     }

@@ -44,6 +44,11 @@ impl TokenFile {
     pub fn find(&self, hash: &TokenHash) -> Option<Arc<Principal>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs() as i64);
         let mut state = self.state();
+        if state.tokens.find(hash, now).is_none() {
+            // It may have been made a moment ago.
+            state.look();
+        }
+        let state = &mut *state;
         let account = state.tokens.find(hash, now)?;
         if let Some(known) = state.principals.get(hash) {
             return Some(Arc::clone(known));
@@ -54,30 +59,33 @@ impl TokenFile {
         Some(principal)
     }
 
-    /// What the file says now. One that has changed and cannot be used leaves in force what was read before; one that is gone has no
-    /// tokens.
+    /// What the file says, or said not long ago.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.looked.elapsed() < TOKENS_LOOK_EVERY {
-            return state;
-        }
-        state.looked = Instant::now();
-        if state.file.has_changed() {
-            match read(&mut state.file) {
-                Ok(tokens) => state.replace(tokens),
-                Err(error) => {
-                    tracing::error!(%error, "the tokens were not read again: what was read before stays in force")
-                }
-            }
-        } else if !state.tokens.accounts().is_empty() && state.file.is_gone() {
-            tracing::warn!(file = %state.file.path().display(), "the file of tokens is gone: no token is in force");
-            state.replace(Tokens::default());
+        if state.looked.elapsed() >= TOKENS_LOOK_EVERY {
+            state.look();
         }
         state
     }
 }
 
 impl State {
+    /// Reads the file if it has changed. One that cannot be used leaves in force what was read before; one that is gone has no tokens.
+    fn look(&mut self) {
+        self.looked = Instant::now();
+        if self.file.has_changed() {
+            match read(&mut self.file) {
+                Ok(tokens) => self.replace(tokens),
+                Err(error) => {
+                    tracing::error!(%error, "the tokens were not read again: what was read before stays in force")
+                }
+            }
+        } else if !self.tokens.accounts().is_empty() && self.file.is_gone() {
+            tracing::warn!(file = %self.file.path().display(), "the file of tokens is gone: no token is in force");
+            self.replace(Tokens::default());
+        }
+    }
+
     /// Principals whose accounts are the same stay.
     fn replace(&mut self, tokens: Tokens) {
         let account = |tokens: &Tokens, hash: &TokenHash| tokens.find(hash, 0).cloned();

@@ -7,6 +7,7 @@ mod archive;
 mod index;
 mod names;
 mod params;
+mod pushed;
 mod remote_read;
 mod source;
 
@@ -168,14 +169,8 @@ fn evaluated(
         true => Arc::new(MetricIndex::empty(&state.service)),
         false => state.index()?,
     };
-    let mut source = StoreSource {
-        service: &state.service,
-        rules: &state.rules,
-        index,
-        budget: &budget,
-        row_max,
-        last: None,
-    };
+    let mut source =
+        StoreSource { service: &state.service, rules: &state.rules, index, budget: &budget, row_max };
     let answer = evaluate(&expr, grid, is_range, &options, &mut source)?;
     let (data, is_all) = data(&answer, is_range, limit);
     budget.hold(data.len() as u64)?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -19,7 +19,7 @@ use crate::status::StatusWatch;
 /// Clients whose routes are kept.
 const KEPT_MAX: usize = 1000;
 /// What tells of the whole store and daemon.
-const OPERATORS_ONLY: [&str; 3] = ["/metrics", "/status", "/api/v1/status"];
+const OPERATORS_ONLY: [&str; 4] = ["/metrics", "/status", "/api/v1/status", "/api/v1/ingest"];
 
 /// Routes for those who may do everything, and for others once they come.
 pub struct Routers {
@@ -31,13 +31,14 @@ pub struct Routers {
 
 impl Routers {
     /// Those of a store.
-    pub fn new(service: Arc<Service>, settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
+    pub fn new(service: Arc<Service>, mut settings: SiteSettings, status: Arc<StatusWatch>) -> Self {
+        let own_rules = std::mem::take(&mut settings.metrics);
         let common = Common {
             settings,
             status,
             work: Arc::default(),
             presets: Arc::new(Presets::shipped()),
-            metric_rules: Arc::new(MetricRules::shipped()),
+            metric_rules: Arc::new(own_rules.before(MetricRules::shipped())),
         };
         let whole = public(Arc::clone(&service), &common);
         Routers { service, common, whole, parts: Mutex::default() }
@@ -56,10 +57,10 @@ impl Routers {
         if parts.len() >= KEPT_MAX {
             parts.clear();
         }
-        let router = public(service, &self.common);
+        let router = public(Arc::clone(&service), &self.common);
         let router = match who.rights.operate {
             true => router,
-            false => router.layer(middleware::from_fn(without_operation)),
+            false => router.layer(middleware::from_fn_with_state(service, without_operation)),
         };
         parts.insert(who.id, router.clone());
         router
@@ -67,12 +68,13 @@ impl Routers {
 }
 
 /// Refuses what tells of the whole daemon; the first page, which does, leads to the tree.
-async fn without_operation(request: Request, next: Next) -> Response {
+async fn without_operation(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if path == "/" {
         return Redirect::to("/tree/").into_response();
     }
     if OPERATORS_ONLY.contains(&path) {
+        service.refused_command(path);
         let text = "this tells of the whole store, and takes an account with operate = true";
         return Failure::new(StatusCode::FORBIDDEN, text).into_response();
     }

@@ -250,10 +250,14 @@ fn what_may_be_read_and_not_written_is_refused() {
         assert!(answer.contains(said), "{line}: {answer}");
     }
     assert!(!writer.say("UPDATE moved/other.rrd 1000000060@1").contains("No such file"));
+    assert_eq!(get_as(&whole, Some("ann"), "/metrics").status, 403);
+    assert_eq!(get_as(&whole, Some("unknown"), "/metrics").status, 401);
     let audit = std::fs::read_to_string(whole.path("audit")).unwrap();
     let has = |parts: &[&str]| audit.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(has(&["\"who\":\"root\"", "\"what\":\"create\"", "secret/a.rrd"]), "{audit}");
     assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "top.rrd", "\"detail\":\"remove\""]), "{audit}");
+    assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "\"detail\":\"/metrics\""]), "{audit}");
+    assert!(has(&["\"who\":\"127.0.0.1:", "a password or token that is not known"]), "{audit}");
 }
 
 #[test]

@@ -3,9 +3,6 @@
 mod origin;
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::panic::resume_unwind;
-use std::thread;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -27,6 +24,7 @@ use super::{Api, of_graph};
 use crate::http::failure::Failure;
 use crate::http::rows::{Budget, Source, VALUES_MAX};
 use crate::http::{packed, percent};
+use crate::parallel::map_parts;
 
 /// The most charts of one request: a wall of screens.
 const CHARTS_MAX: usize = 200;
@@ -200,22 +198,9 @@ impl Frame<'_> {
         let in_turn = |part: &[AskedChart]| -> Result<Vec<Outcome>, Failure> {
             part.iter().map(|chart| self.outcome(chart)).collect()
         };
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let parts = cores.min(asked.len() / CHARTS_OF_THREAD).max(1);
-        let (first, rest) = asked.split_at(asked.len().div_ceil(parts));
-        thread::scope(|scope| {
-            let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || in_turn(part)));
-            let running: Vec<_> = rest.chunks(first.len().max(1)).map(begin).collect();
-            let mut outcomes: Vec<Outcome> = in_turn(first)?;
-            for (part, thread) in running {
-                outcomes.extend(match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
-                    // The system gives no more threads.
-                    Err(_) => in_turn(part)?,
-                });
-            }
-            Ok(outcomes)
-        })
+        let parts: Result<Vec<_>, Failure> =
+            map_parts(asked, CHARTS_OF_THREAD, in_turn).into_iter().collect();
+        Ok(parts?.into_iter().flatten().collect())
     }
 
     /// A chart, or what is wrong with it.

@@ -37,7 +37,6 @@ pub fn read(state: &Prometheus, body: &Bytes) -> Result<Response, ApiError> {
             index: Arc::clone(&index),
             budget: &budget,
             row_max: None,
-            last: None,
         };
         results.push(series(&mut source, query)?);
     }
@@ -94,7 +93,7 @@ fn samples(series: SourceSeries) -> Samples {
     let mut samples = Vec::with_capacity(series.times.len());
     let mut is_known = false;
     let mut sum = 0.0;
-    for (time, value) in series.times.into_iter().zip(series.values) {
+    for (time, value) in series.times.iter().copied().zip(series.values) {
         let was_known = std::mem::replace(&mut is_known, !is_absent(value));
         match (series.kind, is_known) {
             (_, false) if !was_known => {}
@@ -116,7 +115,7 @@ mod tests {
     #[test]
     fn a_series_ends_once() {
         let series = |kind| SourceSeries {
-            times: vec![1, 2, 3, 4, 5],
+            times: [1, 2, 3, 4, 5].into(),
             values: vec![ABSENT, 1.0, ABSENT, ABSENT, 2.0],
             kind,
             ..SourceSeries::default()

@@ -1,5 +1,6 @@
 //! Rows of the store for PromQL.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use promql::value::ABSENT;
@@ -12,10 +13,13 @@ use super::archive::{Archive, Need, archives, cf_of, choose};
 use super::index::{CF_LABEL, FoundSeries, MetricIndex};
 use crate::http::failure::Failure;
 use crate::http::rows::Budget;
+use crate::parallel::map_parts;
 use crate::service::Service;
 
 /// The most series of one selector.
 pub const SERIES_MAX: usize = 200_000;
+/// Series that a thread is worth: it costs as much as reading a day of a few of them.
+const SERIES_OF_THREAD: usize = 64;
 /// Functions for which rows of several readings are not what single readings are.
 const OF_SINGLE_READINGS: [&str; 6] =
     ["quantile_over_time", "stddev_over_time", "stdvar_over_time", "mad_over_time", "changes", "resets"];
@@ -32,15 +36,31 @@ pub struct StoreSource<'a> {
     pub budget: &'a Budget,
     /// Rows must not be longer (`max_source_resolution`), in milliseconds.
     pub row_max: Option<i64>,
+}
+
+/// What was read for a selector by one thread.
+#[derive(Default)]
+struct Reading {
+    selected: Selected,
     /// The rows that were read last: data sources of one RRD are read together.
-    pub last: Option<LastRows>,
+    last: Option<LastRows>,
+    /// The times of the rows that were read last, which most series have.
+    times: Option<RowTimes>,
+}
+
+/// The times of rows, in milliseconds.
+struct RowTimes {
+    /// Units between two rows, and in a second.
+    span: (i64, i64),
+    numbers: Range<i64>,
+    times: Arc<[i64]>,
 }
 
 /// Rows of all data sources of an RRD.
-pub struct LastRows {
+struct LastRows {
     rrd: u32,
     rra: usize,
-    numbers: std::ops::Range<i64>,
+    numbers: Range<i64>,
     values: Vec<f64>,
 }
 
@@ -54,19 +74,32 @@ struct Implied {
 
 impl Source for StoreSource<'_> {
     fn select(&mut self, wanted: &Wanted<'_>) -> Result<Selected, SourceError> {
-        let mut selected = Selected::default();
-        let (index, service, rules) = (Arc::clone(&self.index), self.service, self.rules);
-        let mut error = None;
-        index.matching(service, rules, wanted.matchers, |found| {
-            if let Err(failure) = self.add(wanted, &found, &mut selected) {
-                error = Some(failure);
-                return Ok(false);
+        let mut all = Vec::new();
+        self.index.matching(self.service, self.rules, wanted.matchers, |found| {
+            if all.len() == SERIES_MAX {
+                return Err(too_many());
             }
+            if all.len() % 1024 == 0 {
+                self.budget.count(0)?;
+            }
+            all.push(found);
             Ok(true)
         })?;
-        match error {
-            Some(failure) => Err(failure.into()),
-            None => Ok(selected),
+        let read = |part: &[FoundSeries]| -> Result<Selected, Failure> {
+            let mut reading = Reading::default();
+            part.iter().try_for_each(|found| self.add(wanted, found, &mut reading))?;
+            Ok(reading.selected)
+        };
+        let mut selected = Selected::default();
+        for part in map_parts(&all, SERIES_OF_THREAD, read) {
+            let part = part?;
+            selected.series.extend(part.series);
+            part.warnings.into_iter().for_each(|text| note(&mut selected.warnings, text));
+            part.infos.into_iter().for_each(|text| note(&mut selected.infos, text));
+        }
+        match selected.series.len() > SERIES_MAX {
+            true => Err(too_many().into()),
+            false => Ok(selected),
         }
     }
 
@@ -77,25 +110,35 @@ impl Source for StoreSource<'_> {
             bytes => Ok(self.budget.hold(bytes)?),
         }
     }
+
+    fn run(&self, count: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), SourceError> {
+        let numbers: Vec<usize> = (0..count).collect();
+        let in_turn = |part: &[usize]| {
+            part.iter().try_for_each(|number| {
+                work(*number);
+                self.budget.count(0)
+            })
+        };
+        Ok(map_parts(&numbers, SERIES_OF_THREAD, in_turn).into_iter().collect::<Result<(), Failure>>()?)
+    }
+}
+
+fn too_many() -> Failure {
+    Failure::too_much(format!("more than {SERIES_MAX} series: select fewer"))
 }
 
 impl StoreSource<'_> {
     /// Adds the rows of a series.
-    fn add(
-        &mut self,
-        wanted: &Wanted<'_>,
-        found: &FoundSeries,
-        selected: &mut Selected,
-    ) -> Result<(), Failure> {
+    fn add(&self, wanted: &Wanted<'_>, found: &FoundSeries, reading: &mut Reading) -> Result<(), Failure> {
         let conditions: Vec<&Matcher> =
             wanted.matchers.iter().filter(|matcher| matcher.name == CF_LABEL).collect();
         if conditions.is_empty() {
             let Implied { cf, archive, warning } = self.implied(wanted, found);
             let Some(archive) = archive else { return Ok(()) };
-            let before = selected.series.len();
-            self.read(wanted, found, archive, (cf, false), selected)?;
-            if let Some(warning) = warning.filter(|_| selected.series.len() > before) {
-                note(&mut selected.warnings, warning);
+            let before = reading.selected.series.len();
+            self.read(wanted, found, archive, (cf, false), reading)?;
+            if let Some(warning) = warning.filter(|_| reading.selected.series.len() > before) {
+                note(&mut reading.selected.warnings, warning);
             }
             return Ok(());
         }
@@ -105,7 +148,7 @@ impl StoreSource<'_> {
                 continue;
             }
             if let Some(archive) = self.archive(wanted, found, cf) {
-                self.read(wanted, found, archive, (cf, true), selected)?;
+                self.read(wanted, found, archive, (cf, true), reading)?;
             }
         }
         Ok(())
@@ -122,7 +165,7 @@ impl StoreSource<'_> {
 
     /// The consolidation function that the query implies, with its archive.
     fn implied(&self, wanted: &Wanted<'_>, found: &FoundSeries) -> Implied {
-        let wished = cf_of(wanted.function);
+        let implied_cf = cf_of(wanted.function);
         let definition = &found.status.definition;
         let first = definition.rra.first().map_or(Cf::Average, |rra| rra.cf.cf());
         let average = self.archive(wanted, found, Cf::Average);
@@ -132,35 +175,33 @@ impl StoreSource<'_> {
         };
         let fallback = Implied { cf, archive, warning: None };
         // In rows of one reading, all consolidation functions are equal.
-        if wished == Cf::Average || average.is_some_and(|archive| archive.points == 1) {
+        if implied_cf == Cf::Average || average.is_some_and(|archive| archive.points == 1) {
             return fallback;
         }
         let need = self.need(wanted);
         let fits = |archive: &Archive| {
             archive.begin <= need.start && need.window.is_none_or(|window| archive.row <= window)
         };
-        match self.archive(wanted, found, wished).filter(fits) {
-            Some(archive) => Implied { cf: wished, archive: Some(archive), warning: None },
-            None if wished == Cf::Last || cf == wished => fallback,
+        match self.archive(wanted, found, implied_cf).filter(fits) {
+            Some(archive) => Implied { cf: implied_cf, archive: Some(archive), warning: None },
+            None if implied_cf == Cf::Last || cf == implied_cf => fallback,
             None => {
-                let (name, wished, cf) = (found.labels.name(), wished.name(), cf.name());
-                let warning = format!("{name}: {wished} is not kept for all of this range, {cf} was used");
+                let (name, implied_cf, cf) = (found.labels.name(), implied_cf.name(), cf.name());
+                let warning =
+                    format!("{name}: {implied_cf} is not kept for all of this range, {cf} was used");
                 Implied { warning: Some(warning), ..fallback }
             }
         }
     }
 
     fn read(
-        &mut self,
+        &self,
         wanted: &Wanted<'_>,
         found: &FoundSeries,
         archive: Archive,
         (cf, is_named): (Cf, bool),
-        selected: &mut Selected,
+        reading: &mut Reading,
     ) -> Result<(), Failure> {
-        if selected.series.len() >= SERIES_MAX {
-            return Err(Failure::too_much(format!("more than {SERIES_MAX} series: select fewer")));
-        }
         let definition = &found.status.definition;
         let units = i64::from(definition.units_per_second.max(1));
         let rra = &definition.rra[archive.rra];
@@ -176,7 +217,7 @@ impl StoreSource<'_> {
         if begin >= end {
             return Ok(());
         }
-        let values = self.rows(found, archive.rra, begin..end)?;
+        let values = self.rows(found, archive.rra, begin..end, &mut reading.last)?;
         let column: Vec<f64> = values
             .iter()
             .skip(usize::from(found.entry.ds))
@@ -184,7 +225,6 @@ impl StoreSource<'_> {
             .map(|value| if value.is_nan() { ABSENT } else { *value })
             .collect();
         self.budget.hold(column.len() as u64 * 16)?;
-        let time = |number: i64| grid::row_time(number, span).saturating_mul(1000).div_euclid(units);
         let source = &definition.ds[usize::from(found.entry.ds)];
         let kind = match (found.entry.is_counter, MetricKind::of(&source.kind)) {
             (true, _) => RowKind::Counter { row: archive.row },
@@ -195,12 +235,13 @@ impl StoreSource<'_> {
             && wanted.function.is_some_and(|function| OF_SINGLE_READINGS.contains(&function))
         {
             let row = promql::number::duration_text(archive.row);
-            note(&mut selected.infos, format!("{} is over rows of {row}", found.labels.name()));
+            note(&mut reading.selected.infos, format!("{} is over rows of {row}", found.labels.name()));
         }
         let labels = &found.labels;
-        selected.series.push(SourceSeries {
+        let times = reading.row_times((span, units), begin..end);
+        reading.selected.series.push(SourceSeries {
             labels: if is_named { labels.with(CF_LABEL, cf.name()) } else { labels.clone() },
-            times: (begin..end).map(time).collect(),
+            times,
             values: column,
             kind,
             lookback: 2 * archive.row,
@@ -210,15 +251,16 @@ impl StoreSource<'_> {
     }
 
     /// Rows by their numbers, of all data sources.
-    fn rows(
-        &mut self,
+    fn rows<'l>(
+        &self,
         found: &FoundSeries,
         rra: usize,
-        numbers: std::ops::Range<i64>,
-    ) -> Result<&[f64], Failure> {
+        numbers: Range<i64>,
+        last: &'l mut Option<LastRows>,
+    ) -> Result<&'l [f64], Failure> {
         let is_last =
             |last: &LastRows| last.rrd == found.entry.rrd && last.rra == rra && last.numbers == numbers;
-        if !self.last.as_ref().is_some_and(is_last) {
+        if !last.as_ref().is_some_and(is_last) {
             let definition = &found.status.definition;
             let count = (numbers.end - numbers.start) as u64 * definition.ds.len() as u64;
             self.budget.count(count)?;
@@ -229,9 +271,24 @@ impl StoreSource<'_> {
                 Err(store::engine::StoreError::NoSuchRrd(_)) => vec![f64::NAN; count as usize],
                 Err(error) => return Err(Failure::of_store(found.name.as_bytes(), &error)),
             };
-            self.last = Some(LastRows { rrd: found.entry.rrd, rra, numbers, values });
+            *last = Some(LastRows { rrd: found.entry.rrd, rra, numbers, values });
         }
-        Ok(self.last.as_ref().map_or(&[], |last| &last.values))
+        Ok(last.as_ref().map_or(&[], |last| &last.values))
+    }
+}
+
+impl Reading {
+    /// The ends of rows of `span` units, of which `units` are a second.
+    fn row_times(&mut self, span: (i64, i64), numbers: Range<i64>) -> Arc<[i64]> {
+        if let Some(last) = &self.times
+            && (last.span, &last.numbers) == (span, &numbers)
+        {
+            return Arc::clone(&last.times);
+        }
+        let time = |number: i64| grid::row_time(number, span.0).saturating_mul(1000).div_euclid(span.1);
+        let times: Arc<[i64]> = numbers.clone().map(time).collect();
+        self.times = Some(RowTimes { span, numbers, times: Arc::clone(&times) });
+        times
     }
 }
 
