@@ -135,6 +135,8 @@ peers: page-setup
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
 	@command -v moto_server >/dev/null || [ -x $(TARGET)/moto/bin/moto_server ] || \
 	  { python3 -m venv $(TARGET)/moto && $(TARGET)/moto/bin/pip install -q 'moto[server]==5.2.*'; }
+	@[ -x $(TARGET)/graphite-web/bin/pip ] || { /usr/bin/python3 -m venv --system-site-packages $(TARGET)/graphite-web && \
+	  $(TARGET)/graphite-web/bin/pip install -q graphite-web==1.1.10; }
 	@[ -x $(TARGET)/push-peers/bin/python3 ] || { python3 -m venv $(TARGET)/push-peers && $(TARGET)/push-peers/bin/pip install -q influxdb-client statsd \
 	  opentelemetry-sdk opentelemetry-exporter-otlp-proto-http; }
 	@[ -x $(TARGET)/duckdb/bin/python ] || { python3 -m venv $(TARGET)/duckdb && $(TARGET)/duckdb/bin/pip install -q 'duckdb==2.0.*' 'pyarrow==26.*'; }

@@ -6,6 +6,8 @@
 
 #[path = "peers/forward.rs"]
 mod forward;
+#[path = "peers/graphite.rs"]
+mod graphite;
 #[path = "peers/pushed.rs"]
 mod pushed;
 #[path = "wire/signer.rs"]

@@ -22,6 +22,7 @@ pub mod daemon;
 pub mod forward;
 mod frames_port;
 mod frames_wire;
+mod graphite_path;
 pub mod http;
 pub mod idle_memory;
 pub mod ingest;

@@ -5,6 +5,8 @@ mod common;
 
 #[path = "http/access.rs"]
 mod access;
+#[path = "http/graphite.rs"]
+mod graphite;
 #[path = "http/page.rs"]
 mod page;
 #[path = "http/prometheus.rs"]

@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("access", &["args", "protocol"]),
     ("ingest", &["rrd"]),
     ("promql", &["rrd"]),
+    ("graphite", &["rrd"]),
     ("exchange", &["client", "ingest", "rrd"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
@@ -44,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "access",
             "suggest",
             "promql",
+            "graphite",
             "ingest",
             "args",
             "rrd",

@@ -337,6 +337,15 @@ fn what_may_not_be_read_is_not_there_over_http() {
             "/api/v1/search?q=secret",
             "/api/v1/search?q=*/*/*",
             "/api/v1/search?q=cpu",
+            "/metrics/find?query=*",
+            "/metrics/find?query=net.*&format=json",
+            "/metrics/find?query=secret.*",
+            "/metrics/find?query=deep.9&format=completer",
+            "/metrics/expand?query=*.*.*&query=**",
+            "/metrics/index.json",
+            "/tags/autoComplete/tags",
+            "/tags/autoComplete/values?tag=rrd",
+            "/tags/findSeries?expr=rrd=~.",
             "/tree/",
             "/tree/net/",
             "/tree/secret/",
@@ -360,6 +369,11 @@ fn what_may_not_be_read_is_not_there_over_http() {
         }
         targets.extend([
             format!("/api/v1/top?glob=**&{range}"),
+            "/render?format=json&from=1700000000&until=1700000100&target=**".to_owned(),
+            "/render?format=json&from=1700000000&until=1700000100&target=sumSeries(*.*.*,secret.*.*)"
+                .to_owned(),
+            "/graphite/render?format=raw&from=1700000000&until=1700000100&target=seriesByTag('ds=~.')"
+                .to_owned(),
             format!("/api/v1/top?glob=*/*/*&{range}"),
             format!("/api/v1/xport?{range}&arg=DEF:a=secret/a.rrd:v:AVERAGE&arg=CDEF:b=a,2,*&arg=XPORT:b"),
         ]);
