@@ -142,6 +142,8 @@ peers: page-setup
 	@[ -x $(TARGET)/duckdb/bin/python ] || { python3 -m venv $(TARGET)/duckdb && $(TARGET)/duckdb/bin/pip install -q 'duckdb==2.0.*' 'pyarrow==26.*'; }
 	@command -v versitygw >/dev/null || [ -x $(TARGET)/versitygw/versitygw ] || ! command -v go >/dev/null || \
 	  GOBIN=$(abspath $(TARGET))/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || true
+	@command -v s3s-fs >/dev/null || [ -x $(TARGET)/s3s-fs/bin/s3s-fs ] || CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+	  $(CARGO) install -q s3s-fs --version 0.14.1 --features binary --locked --root $(TARGET)/s3s-fs --target-dir $(TARGET)/s3s-build || true
 	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true
 	@! command -v go >/dev/null || (cd $${TMPDIR:-/tmp} && go mod download github.com/prometheus/prometheus@v0.316.0) || true
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use store::replication::History;
 
 use crate::objects::{ObjectError, Objects};
 use crate::seal::SealError;
@@ -36,6 +37,9 @@ pub struct BackupManifest {
     pub time_ms: i64,
     /// The text of the file STORE.
     pub store: String,
+    /// The text of the file HISTORY; empty = none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub history: String,
     /// Drawn by the daemon that wrote it: two that write to one place notice.
     pub writer: u64,
     /// The first manifest with the same checkpoints: of those that share it, the last has all that the others have.
@@ -137,6 +141,11 @@ impl BackupManifest {
         let plain = objects.get(&name).await?;
         let manifest = BackupManifest::decode(&plain).filter(|manifest| manifest.number == number);
         manifest.ok_or(ObjectError::Bad(name, SealError::Foreign))
+    }
+
+    /// What the store was; one whose text cannot be read was nothing else.
+    pub fn history(&self) -> History {
+        History::decode(&self.history).unwrap_or_default()
     }
 
     /// Its files.

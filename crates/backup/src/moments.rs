@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::manifest::{BackupManifest, newest, pruned};
 use crate::objects::{ObjectError, Objects};
-use crate::upload::is_dense;
+use crate::upload::{is_dense, store_position};
 
 /// The moment that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Found {
     pub after: Option<BackupManifest>,
     /// The moment is not kept whole: the log between the two is missing, so that this is the last one before it.
     pub is_earlier: bool,
+    /// The latest epoch that the newest manifest knows: what is restored begins a later one.
+    pub known_epoch: u32,
 }
 
 /// Why a moment is not there.
@@ -84,8 +86,9 @@ pub async fn find(objects: &Objects, moment: &Moment) -> Result<Found, MomentErr
     {
         return Err(MomentError::Shards(newest.shards.len()));
     }
+    let known_epoch = newest.history().next_epoch() - 1;
     if is_up_to(&newest, moment) {
-        return Ok(Found { base: newest, after: None, is_earlier: false });
+        return Ok(Found { base: newest, after: None, is_earlier: false, known_epoch });
     }
     let mut numbers: Vec<u64> = numbers.into_iter().collect();
     let (mut base, mut after) = (None, newest);
@@ -113,7 +116,7 @@ pub async fn find(objects: &Objects, moment: &Moment) -> Result<Found, MomentErr
     }
     let base = base.ok_or(MomentError::TooEarly(after.time_ms))?;
     let is_earlier = !goes_on(&base, &after);
-    Ok(Found { after: (!is_earlier).then_some(after), base, is_earlier })
+    Ok(Found { after: (!is_earlier).then_some(after), base, is_earlier, known_epoch })
 }
 
 /// Whether all of a manifest is wanted.
@@ -127,9 +130,12 @@ fn is_up_to(manifest: &BackupManifest, moment: &Moment) -> bool {
     }
 }
 
-/// Whether the log of a later manifest begins where that of an earlier one ends, or before.
+/// Whether the log of a later manifest begins where that of an earlier one ends, or before, and is the same up to there: after a
+/// restore it is not, if the earlier one has more than was restored.
 fn goes_on(base: &BackupManifest, after: &BackupManifest) -> bool {
+    let ends: Vec<_> = base.shards.iter().map(|shard| store_position(shard.log_end)).collect();
     base.shards.len() == after.shards.len()
+        && after.history().continues(&base.history(), &ends)
         && base.shards.iter().zip(&after.shards).all(|(base, after)| {
             let is_new = base.log_end == after.log_end;
             let first = after.log.first();

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use store::assemble::{Assembly, ShardAssembly, Until};
 use store::filenames;
+use store::replication::History;
 
 use crate::later::{LaterFile, Origin, Restoring};
 use crate::manifest::{BackedFile, BackedShard, BackupManifest, LogChunk};
@@ -149,7 +150,15 @@ pub async fn restore(
     let assembly = Assembly::begin(to)?;
     let mut restored = Restored::default();
     match all_shards(objects, found, wanted, &assembly, (&mut restored, progress)).await {
-        Ok(()) => assembly.complete(&found.base.store)?,
+        Ok(()) => {
+            let ends: Vec<_> = restored.ends.iter().map(|end| store_position(*end)).collect();
+            // Of a part of the shards, the ends of the others are not known; and no one takes that for the store.
+            let history = match wanted.shards {
+                Some(_) => History::default(),
+                None => found.base.history().of_copy(&ends, found.known_epoch),
+            };
+            assembly.complete_as(&found.base.store, &history)?;
+        }
         Err(error) => {
             assembly.discard();
             return Err(error);

@@ -7,6 +7,7 @@
 pub mod fill;
 pub mod fuzzing;
 pub mod http;
+pub mod influx;
 pub mod merge;
 pub mod openmetrics;
 pub mod servers;
@@ -95,6 +96,30 @@ impl History {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Adds samples that were read as if they had been pushed; those without a time are left out.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn absorb(&mut self, samples: &Samples) -> Result<(), HistoryError> {
+        for sample in samples.samples() {
+            let Some(time) = sample.time else { continue };
+            self.samples += 1;
+            if self.samples > SAMPLES_MAX {
+                return Err(HistoryError::TooManySamples);
+            }
+            let (key, is_full) = (samples.series(sample.series).key(), self.series.len() >= SERIES_MAX);
+            match self.series.get_mut(key) {
+                Some(series) => series.points.push((time, sample.value)),
+                None if is_full => return Err(HistoryError::TooManySeries),
+                None => {
+                    let (kind, points) = (samples.kind(sample.series), vec![(time, sample.value)]);
+                    self.series.insert(key.to_vec(), Collected { kind, points });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The series in the order of their keys, each with its points in the order of time. Of points for the same time the first

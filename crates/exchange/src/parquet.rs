@@ -250,10 +250,10 @@ fn write(directory: &Path, spill: Spill, archives: Archives) -> Result<Option<u6
         };
         let next = if order.is_gt() { old.next() } else { new.next() };
         let Some(mut group) = next.transpose()? else { break };
-        if order.is_eq() {
-            if let Some(old) = old.next().transpose()? {
-                merge(&mut group, old, archives);
-            }
+        if order.is_eq()
+            && let Some(old) = old.next().transpose()?
+        {
+            merge(&mut group, old, archives);
         }
         writer.add(&group)?;
     }

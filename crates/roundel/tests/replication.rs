@@ -240,9 +240,11 @@ fn a_follower_that_was_away_over_restarts_of_the_primary_catches_up() {
         }
         restart(a);
         a.start();
-        let lacks = a.run(&["replication"]);
-        let lacks = lacks.lines().find_map(|line| line.split_once(" away lacks ")).unwrap().1;
-        assert!(lacks.split(' ').next().unwrap().parse::<u64>().unwrap() > 1000, "{lacks}");
+        wait_until("what it lacks", || {
+            let said = a.run(&["replication"]);
+            let lacks = said.lines().find_map(|line| line.split_once(" away lacks "));
+            lacks.is_some_and(|(_, rest)| rest.split(' ').next().unwrap().parse::<u64>().unwrap() > 1000)
+        });
     }
     b.start();
     wait_until("what it has missed", || b.say("LAST x.rrd") == format!("0 {second}"));

@@ -22,7 +22,8 @@ pub fn merge(rrd: &mut Rrd, history: &Rrd) -> Result<u64, String> {
     let none = || Origin { name: String::new(), source: None };
     let mut origins: Vec<Origin> = rrd.definition.ds.iter().map(|_| none()).collect();
     origins[ds].name.clone_from(name);
-    let filled = prefill(rrd.definition.clone(), start, &origins, &[history], Forecasts::Fresh);
+    let mut filled = prefill(rrd.definition.clone(), start, &origins, &[history], Forecasts::Fresh);
+    adopt_rows(&mut filled, ds, history);
     let ds_count = rrd.definition.ds.len();
     let mut known = 0;
     for (archive, filled) in rrd.archives.iter_mut().zip(&filled.archives) {
@@ -33,6 +34,31 @@ pub fn merge(rrd: &mut Rrd, history: &Rrd) -> Result<u64, String> {
         }
     }
     Ok(known)
+}
+
+/// Takes rows of archives that the history has, too, as they are: what is unknown there is not made up of finer ones.
+fn adopt_rows(filled: &mut Rrd, ds: usize, history: &Rrd) {
+    let last = |rrd: &Rrd| rrd.shape().split(&rrd.live.words).last_update.whole;
+    let (last_here, last_there) = (last(filled), last(history));
+    let (here, there) = (&filled.definition, &history.definition);
+    let ds_count = here.ds.len();
+    for (index, rra) in here.rra.iter().enumerate().filter(|(_, rra)| !rra.cf.is_holt_winters()) {
+        let is_same = |other: &&usize| {
+            let other = &there.rra[**other];
+            other.cf.cf() == rra.cf.cf() && other.span(there.step) == rra.span(here.step)
+        };
+        let all: Vec<usize> = (0..there.rra.len()).collect();
+        let Some(&other) = all.iter().find(is_same) else { continue };
+        let (rows, theirs) = (&mut filled.archives[index], &history.archives[other]);
+        let oldest_here = here.newest_row(index, last_here) - (rows.len() / ds_count) as i64 + 1;
+        let oldest_there = there.newest_row(other, last_there) - theirs.len() as i64 + 1;
+        for (nth, value) in theirs.iter().enumerate() {
+            let row = oldest_there + nth as i64 - oldest_here;
+            if let Some(slot) = usize::try_from(row).ok().and_then(|row| rows.get_mut(row * ds_count + ds)) {
+                *slot = *value;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

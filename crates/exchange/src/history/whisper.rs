@@ -240,8 +240,11 @@ mod tests {
     use super::*;
     use crate::rows::{Archives, Selection};
 
+    /// Seconds of a point, points, and those that are there.
+    type ArchiveOf<'a> = (u32, u32, &'a [(u32, f64)]);
+
     /// Archives of (seconds, points, contents).
-    fn file(method: u32, archives: &[(u32, u32, &[(u32, f64)])]) -> Vec<u8> {
+    fn file(method: u32, archives: &[ArchiveOf<'_>]) -> Vec<u8> {
         let mut bytes = [method, 0, 0.5f32.to_bits(), archives.len() as u32].map(u32::to_be_bytes).concat();
         let mut offset = (HEADER_BYTES + archives.len() * ARCHIVE_BYTES) as u32;
         for (seconds, points, _) in archives {

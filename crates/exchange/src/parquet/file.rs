@@ -77,7 +77,7 @@ impl Writer {
             path: path.to_path_buf(),
             schema,
             writer,
-            texts: [const { () }; 3].map(|()| StringDictionaryBuilder::new()),
+            texts: std::array::from_fn(|_| StringDictionaryBuilder::new()),
             steps: Vec::new(),
             times: Vec::new(),
             values: Vec::new(),

@@ -52,6 +52,8 @@ pub enum SourceFormat {
     Whisper,
     /// OpenMetrics or Prometheus text with a time at each sample; `-` is standard input
     Openmetrics,
+    /// InfluxDB's line protocol with times in nanoseconds, as its export tools write it; `-` is standard input
+    Influx,
     /// A Graphite server, by its URL
     Graphite,
     /// A Prometheus server or one that answers like it, by its URL
@@ -61,7 +63,7 @@ pub enum SourceFormat {
 impl SourceFormat {
     /// Whether it has samples of many series, and not an RRD in each file.
     fn reads_samples(self) -> bool {
-        matches!(self, SourceFormat::Openmetrics | SourceFormat::Graphite | SourceFormat::Prometheus)
+        !matches!(self, SourceFormat::Rrd | SourceFormat::Xml | SourceFormat::Whisper)
     }
 
     /// How the names of its files end.

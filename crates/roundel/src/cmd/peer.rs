@@ -100,10 +100,12 @@ impl Peer {
             Peer::Daemon(daemon) => {
                 for _ in 0..FILL_ATTEMPTS {
                     let image = match daemon.image(name.as_bytes(), None) {
-                        Err(error) if error.is(ErrorCode::NoSuchRrd) => {
-                            return self.import_made(name, history, true);
+                        Ok(image) => image,
+                        // Over text, that there is none has no code of its own.
+                        Err(error) => {
+                            let made = self.import_made(name, history, true);
+                            return made.map_err(|why| format!("{why}; {}", told(error)));
                         }
-                        image => image.map_err(told)?,
                     };
                     let parts = file::decode(&image.bytes);
                     let mut parts = parts.map_err(|error| error.named(&name.to_string()).to_string())?;

@@ -130,7 +130,7 @@ fn other_formats_have_their_types() {
     assert_eq!(answer("raw").text(), format!("top.in,{},{},10|27.0,0.0\n", end - 20, end + 10));
     assert!(answer("csv").text().starts_with("top.in,20"));
     assert!(answer("png").body.starts_with(b"\x89PNG"));
-    assert!(answer("").body.starts_with(b"<?xml") == false && answer("svg").text().contains("<svg"));
+    assert!(!answer("").body.starts_with(b"<?xml") && answer("svg").text().contains("<svg"));
     assert!(answer("msgpack").body.starts_with(b"\x91\x89\xa4name"));
     assert!(answer("pickle").body.starts_with(b"\x80\x02]("));
     let none = get(&roundel, "/render?target=none&format=svg");

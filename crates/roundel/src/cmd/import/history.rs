@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use exchange::history::fill::Filler;
 use exchange::history::http::{Server, query_value};
+use exchange::history::influx;
 use exchange::history::openmetrics::{LINE_BYTES_MAX, OpenMetricsReader};
 use exchange::history::servers::{self, RenderSeries};
 use exchange::history::table::HistoryTable;
@@ -36,6 +37,9 @@ const GRAPHITE_AGES: [i64; 9] = [
     365 * 86_400,
     2 * 365 * 86_400,
 ];
+
+/// Bytes of InfluxDB's lines that are read at once.
+const INFLUX_BLOCK_BYTES: usize = 4 << 20;
 
 /// How history becomes RRDs.
 #[derive(Debug, Args)]
@@ -139,6 +143,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     for from in &arguments.from {
         let read = match arguments.format {
             SourceFormat::Openmetrics => open_metrics(from, &mut history, &mut failures),
+            SourceFormat::Influx => influx(from, &mut history, &mut failures),
             SourceFormat::Prometheus => prometheus(from, &arguments.history, &mut history, &mut failures),
             _ => graphite(from, &arguments.history, &mut table, &mut rrds, &mut failures),
         };
@@ -172,13 +177,39 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     report(&failures).and(closed)
 }
 
+/// A file, or standard input.
+fn opened(from: &Path) -> Result<Box<dyn Read>> {
+    if from == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    Ok(Box::new(std::fs::File::open(from).map_err(|error| error.to_string())?))
+}
+
+fn influx(from: &Path, history: &mut History, failures: &mut Vec<String>) -> Result {
+    let mut input = opened(from)?;
+    let (mut block, mut line) = (Vec::new(), 1);
+    loop {
+        let room = (INFLUX_BLOCK_BYTES as u64).saturating_sub(block.len() as u64);
+        let read = input.by_ref().take(room).read_to_end(&mut block).map_err(|error| error.to_string())?;
+        let is_end = read == 0;
+        let whole = match block.iter().rposition(|&byte| byte == b'\n') {
+            Some(at) if !is_end => at + 1,
+            // A line as long as a block is refused as too long.
+            _ => block.len(),
+        };
+        let mut refused = |refused: Refused| failures.push(format!("{}: {refused}", from.display()));
+        let added = influx::read_block(&block[..whole], line, history, &mut refused);
+        added.map_err(|error| error.to_string())?;
+        line += block[..whole].iter().filter(|&&byte| byte == b'\n').count();
+        block.drain(..whole);
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
 fn open_metrics(from: &Path, history: &mut History, failures: &mut Vec<String>) -> Result {
-    let file: Box<dyn Read> = if from == Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        Box::new(std::fs::File::open(from).map_err(|error| error.to_string())?)
-    };
-    let mut input = BufReader::with_capacity(1 << 20, file);
+    let mut input = BufReader::with_capacity(1 << 20, opened(from)?);
     let mut reader = OpenMetricsReader::default();
     let mut line = Vec::new();
     loop {
