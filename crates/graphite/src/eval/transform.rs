@@ -29,6 +29,11 @@ fn mapped(
     Ok(Value::List(all))
 }
 
+/// A power by C's `pow`, as Python computes it: the compiler would make a root of an exponent that it knows, whose last bit differs.
+fn power(value: f64, exponent: f64) -> f64 {
+    value.powf(std::hint::black_box(exponent))
+}
+
 /// A value that is finite, or came of one that was not.
 fn in_range(of: f64, value: f64) -> f64 {
     if value.is_infinite() && of.is_finite() { f64::NAN } else { value }
@@ -65,17 +70,17 @@ pub fn absolute(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> O
 pub fn pow(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
     let factor = args.number(1);
     let name = |name: &str| format!("pow({name},{})", general(factor));
-    let change = |value: f64| in_range(value, value.powf(factor));
+    let change = |value: f64| in_range(value, power(value, factor));
     mapped(args.series(0), Some(("pow", repr(factor))), name, change)
 }
 
 pub fn square_root(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let change = |value: f64| in_range(value, value.powf(0.5));
+    let change = |value: f64| in_range(value, power(value, 0.5));
     mapped(args.series(0), Some(("squareRoot", "1".into())), |name| format!("squareRoot({name})"), change)
 }
 
 pub fn invert(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let change = |value: f64| in_range(value, value.powf(-1.0));
+    let change = |value: f64| in_range(value, power(value, -1.0));
     mapped(args.series(0), Some(("invert", "1".into())), |name| format!("invert({name})"), change)
 }
 

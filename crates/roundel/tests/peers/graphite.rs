@@ -92,7 +92,6 @@ impl Pair {
         daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n"));
         let mut client = daemon.start();
         create(&mut client);
-        assert_eq!(client.ask("FLUSHALL").unwrap().status, 0);
         Some(Pair { theirs, _daemon: daemon, http, _directory: directory })
     }
 
@@ -151,12 +150,14 @@ fn create(client: &mut oracle::Client) {
                 let wave = (row as f64 / 10.0).sin() * 20.0;
                 say(&format!("UPDATE {name} {}:{count}:{wave:.3}", START + 60 * row));
             }
+            say(&format!("FLUSH {name}"));
         }
     }
     say(&format!("CREATE net/slow/x.rrd -s 300 -b {START} DS:in:GAUGE:900:U:U RRA:AVERAGE:0.5:1:600"));
     for row in 1..80 {
         say(&format!("UPDATE net/slow/x.rrd {}:{}", START + 300 * row, random.below(1000) as f64 / 7.0));
     }
+    say("FLUSH net/slow/x.rrd");
 }
 
 fn encoded(text: &str) -> String {
@@ -283,6 +284,8 @@ fn sums_a_thousand_series_faster() {
                 format!("{text} {}:{}", START + 60 * row, (row * index) % 977)
             });
             assert_eq!(client.ask(&format!("UPDATE {name}{readings}")).unwrap().status, 0);
+            // FLUSHALL only begins; graphite-web reads the files.
+            assert_eq!(client.ask(&format!("FLUSH {name}")).unwrap().status, 0);
         }
     };
     let Some(mut pair) = Pair::start(create) else { return };
