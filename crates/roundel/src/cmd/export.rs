@@ -41,7 +41,7 @@ stay. The page docs/export.md has the tables and columns, and what happens when 
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Names of RRDs, relative to the daemon's base directory; a directory means all below it, and *, ? and [abc] stand for
+    /// Names of RRDs, relative to the daemon's base directory; a directory means all below it, and *, ? and letters in brackets stand for
     /// any characters within one name of a path
     #[arg(required_unless_present = "all")]
     names: Vec<PathBuf>,

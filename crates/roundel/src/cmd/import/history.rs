@@ -45,14 +45,14 @@ const INFLUX_BLOCK_BYTES: usize = 4 << 20;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "History (all formats but rrd)")]
 pub struct HistoryArguments {
-    /// The step of the new RRDs, as 15s or 5m [default: the [[create]] rule's, else the usual distance of the samples]
+    /// The step of the new RRDs, as 15s or 5m [default: the create rule's, else the usual distance of the samples]
     #[arg(long, value_name = "DURATION")]
     step: Option<String>,
     /// The archives of the new RRDs: RRA words of rrdtool create, one each time, or short, standard or long [default: the
-    /// [[create]] rule's, else standard; of Whisper files their own]
+    /// create rule's, else standard; of Whisper files their own]
     #[arg(long, value_name = "RRA|SET")]
     archives: Vec<String>,
-    /// A configuration of the daemon, of which the [[create]] sections say the names and archives of new RRDs
+    /// A configuration of the daemon, of which the create sections say the names and archives of new RRDs
     #[arg(long, value_name = "FILE")]
     create: Option<PathBuf>,
     /// Replace RRDs that are in the store already; without this, they get the rows that they do not know
