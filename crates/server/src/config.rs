@@ -947,6 +947,12 @@ mod tests {
         // Keys that are commented out must be valid too.
         let uncommented: String =
             text.lines().map(|line| format!("{}\n", line.strip_prefix("#: ").unwrap_or(line))).collect();
+        // Carbon's files are read at once.
+        let carbon = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(carbon.path().join(name), text).unwrap();
+        write("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60s:1d\n");
+        write("storage-aggregation.conf", "[all]\npattern = .*\naggregationMethod = average\n");
+        let uncommented = uncommented.replace("/etc/carbon", carbon.path().to_str().unwrap());
         parse(&uncommented, "roundel.example.toml, uncommented").unwrap();
     }
 }

@@ -126,7 +126,8 @@ fn labelled(text: &str) -> Option<(Labelled<'_>, &str)> {
         if let Some(after) = rest.strip_prefix('}') {
             return (!labelled.name.is_empty()).then_some((labelled, after));
         }
-        let (label, after) = match rest.strip_prefix('"') {
+        let quotation = rest.strip_prefix('"');
+        let (label, after) = match quotation {
             Some(after) => quoted(after)?,
             None => {
                 let end = rest.find(|c: char| c == '=' || c.is_ascii_whitespace())?;
@@ -139,7 +140,8 @@ fn labelled(text: &str) -> Option<(Labelled<'_>, &str)> {
                 labelled.labels.push((label, value));
                 rest = after;
             }
-            // The name itself, quoted.
+            // Only the name itself stands without a value, and it is quoted there.
+            None if quotation.is_none() => return None,
             None => {
                 labelled.name = label;
                 rest = after;
@@ -174,6 +176,15 @@ fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
 mod tests {
     use super::*;
     use ingest::sample::Series;
+
+    /// Such a label was once read again and again.
+    #[test]
+    fn a_label_without_a_value_is_refused() {
+        for line in ["x{\u{c}} 1 2", "x{a \u{c}b} 1 2", "x{a\r} 1 2"] {
+            assert!(labelled(line).is_none(), "{line:?}");
+        }
+        assert!(labelled("{\"x\",b=\"c\"} 1 2").is_some());
+    }
 
     #[test]
     fn lines_become_series() {
