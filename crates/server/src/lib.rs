@@ -19,6 +19,7 @@ mod confine;
 pub mod connection;
 pub mod connection_limits;
 pub mod daemon;
+mod durable;
 pub mod forward;
 mod frames_port;
 mod frames_wire;

@@ -154,7 +154,7 @@ impl Evaluator<'_> {
     fn timestamp(&mut self, argument: &Expr, grid: Grid) -> Result<Vec<Column>> {
         let columns = match &argument.inner().kind {
             Kind::Selector(selector) if selector.edges == Edges::Inside => {
-                self.instants_with(selector, grid, |time, _| time as f64 / 1000.0)?
+                self.instants_with(selector, grid, Some(|time, _| time as f64 / 1000.0))?
             }
             _ => {
                 let columns = self.vector(argument, grid)?;

@@ -71,7 +71,7 @@ impl Evaluator<'_> {
         let (at, offset) = (fixed.map(At::Time), Some(Length::Seconds(offset as f64 / 1000.0, true)));
         let selector = Selector { name: None, matchers, range: None, offset, at, edges: Edges::Inside };
         // Of several, the one with the newest row counts; so rows' times are needed beside the values.
-        self.instants_with(&selector, grid, |time, _| time as f64)
+        self.instants_with(&selector, grid, Some(|time, _| time as f64))
     }
 }
 

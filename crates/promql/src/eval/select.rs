@@ -43,7 +43,7 @@ impl Evaluator<'_> {
 
     /// A value of each series at each time.
     pub(super) fn instants(&mut self, selector: &Selector, grid: Grid) -> Result<Vec<Column>> {
-        self.instants_with(selector, grid, |_, value| value)
+        self.instants_with(selector, grid, None)
     }
 
     /// The same, of `pick` with the time and value of each row.
@@ -51,7 +51,7 @@ impl Evaluator<'_> {
         &mut self,
         selector: &Selector,
         grid: Grid,
-        pick: impl Fn(i64, f64) -> f64 + Sync,
+        pick: Option<fn(i64, f64) -> f64>,
     ) -> Result<Vec<Column>> {
         let offset = self.offset(selector.offset.as_ref())?;
         let references = self.references(selector.at, offset, grid);
@@ -72,11 +72,21 @@ impl Evaluator<'_> {
         self.reserve(all.len(), grid)?;
         let all: Vec<SourceSeries> = all.into_iter().map(|series| self.counted(series)).collect();
         let lookback = self.options.lookback;
-        let values = self.of_each(&all, |series| match selector.edges {
-            Edges::Smoothed => smoothed(series, &references, lookback),
-            _ => latest(series, &references, lookback, &pick),
+        let are_rows = rows_are_at(&all, &references);
+        let values = self.of_each(&all, |series| match (selector.edges, pick) {
+            (Edges::Smoothed, _) => smoothed(series, &references, lookback),
+            (_, Some(pick)) => latest(series, &references, lookback, pick),
+            (_, None) if are_rows => Vec::new(),
+            (_, None) => latest(series, &references, lookback, |_, value| value),
         })?;
-        let columns = all.into_iter().zip(values).map(|(series, values)| Column::new(series.labels, values));
+        let columns = all.into_iter().zip(values).map(|(mut series, mut values)| {
+            if are_rows && values.is_empty() {
+                // As they are, without a copy.
+                series.values.drain(..series.values.len() - references.len());
+                values = series.values;
+            }
+            Column::new(series.labels, values)
+        });
         Ok(columns.filter(|column| !column.is_empty()).collect())
     }
 
@@ -173,6 +183,17 @@ impl Evaluator<'_> {
     pub(super) fn matrix(&mut self, expr: &Expr, grid: Grid) -> Result<Vec<RangeSeries>> {
         Ok(self.ranges(expr, grid, "")?.answer())
     }
+}
+
+/// Whether the last rows of all series are at the references, one at each.
+fn rows_are_at(all: &[SourceSeries], references: &[i64]) -> bool {
+    // Most series share their times.
+    let mut known: Option<&Arc<[i64]>> = None;
+    all.iter().all(|series| {
+        let is_known = known.is_some_and(|known| Arc::ptr_eq(known, &series.times));
+        known = Some(&series.times);
+        is_known || series.times.ends_with(references)
+    })
 }
 
 /// The newest row not older than the lookback at each reference.

@@ -17,6 +17,7 @@ use protocol::frames::agent::block::BlockSink;
 use rustix::fs::{FlockOperation, flock};
 
 use self::segment::{OpenSegment, Segment};
+use crate::durable;
 
 /// What a spool is and may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -387,11 +388,7 @@ impl Spool {
 }
 
 fn write_epoch(directory: &Path, epoch: u64) -> io::Result<()> {
-    let new = directory.join("epoch.new");
-    fs::write(&new, format!("{epoch}\n"))?;
-    File::open(&new)?.sync_all()?;
-    fs::rename(&new, directory.join(EPOCH_FILE))?;
-    sync_directory(directory)
+    durable::replace(&directory.join(EPOCH_FILE), format!("{epoch}\n").as_bytes())
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@
 //! The file holds communities and passwords: only its owner may read it, and none of them is logged.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +15,7 @@ use protocol::frames::agent::work::{DEVICES_MAX, GivenProfile, PROFILES_MAX, Wor
 
 use crate::collectors::snmp::config::{HandedOut, SnmpSettings};
 use crate::collectors::snmp::devices::{self, DeviceReceiver, DeviceSender};
+use crate::durable;
 
 /// The file, in the spool's directory.
 const FILE: &str = "work";
@@ -124,7 +124,9 @@ impl AgentWork {
         if parts.given == given {
             return;
         }
-        if let Err(error) = text_of(&given).and_then(|text| write(&self.file, &text)) {
+        if let Err(error) =
+            text_of(&given).and_then(|text| durable::replace_private(&self.file, text.as_bytes()))
+        {
             tracing::error!(%error, file = %self.file.display(), "cannot keep which devices the store gives to this agent");
         }
         tracing::info!(devices = given.sources.len(), "the store has given other devices to this agent");
@@ -185,20 +187,6 @@ fn text_of(given: &HandedOut) -> io::Result<String> {
     }
     let sum = crc32c::crc32c(text.as_bytes());
     Ok(text + &format!("crc32c {sum:08x}\n"))
-}
-
-/// Replaces the file by one that only its owner may read.
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    let new = file.with_extension("new");
-    fs::remove_file(&new).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    })?;
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    out.write_all(text.as_bytes())?;
-    out.sync_all()?;
-    fs::rename(&new, file)?;
-    File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn read(file: &Path) -> io::Result<HandedOut> {

@@ -4,11 +4,13 @@
 //! higher than the one before, and at least the time in microseconds.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use rrd::time::{MICROS, Timestamp};
+
+use crate::durable;
 
 /// The first line of the file.
 const FIRST_LINE: &str = "roundel-assignments 1";
@@ -174,12 +176,7 @@ impl Assignments {
     /// # Errors
     /// When it cannot be made durable.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_extension("new");
-        let mut file = File::create(&new)?;
-        file.write_all(self.to_text().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
-        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+        durable::replace(path, self.to_text().as_bytes())
     }
 }
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use store::identity::Identity;
 use store::position::Position;
 
+use crate::durable;
+
 /// The first line.
 const HEAD: &str = "roundel forward 1";
 
@@ -64,11 +66,7 @@ impl ForwardPositions {
         for position in positions {
             text.push_str(&format!("{position}\n"));
         }
-        let new = self.directory.join(format!("{}.new", self.name));
-        fs::write(&new, text)?;
-        File::open(&new)?.sync_all()?;
-        fs::rename(&new, self.directory.join(&self.name))?;
-        File::open(&self.directory)?.sync_all()
+        durable::replace(&self.directory.join(&self.name), text.as_bytes())
     }
 }
 

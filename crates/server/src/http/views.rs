@@ -2,7 +2,7 @@
 //! git, or made by clicking (`docs/page.md`).
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
 use super::origin::is_foreign;
+use crate::durable;
 
 /// The largest view in bytes.
 pub const BYTES_MAX: usize = 256 * 1024;
@@ -230,7 +231,8 @@ impl Views {
             self.saved(name)?;
             fs::remove_file(&path)
         } else {
-            replace(&path, text)
+            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
+                .and_then(|()| durable::replace(&path, text.as_bytes()))
         };
         done.map_err(|error| cannot("write", &path, &error))
     }
@@ -281,18 +283,6 @@ fn is_this_machine(host: &str) -> bool {
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     let text = format!("cannot {what} \"{}\": {error}", path.display());
     Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)
-}
-
-/// Either the old text or the new one is there, whatever happens.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    let new = path.with_extension("view.new");
-    let mut file = fs::File::create(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    fs::File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ use store::identity::Identity;
 use store::replication::Position;
 use store::tail::{LogTail, Piece, Reach, ShardTail};
 
+use crate::durable;
 use crate::limits::FOLLOWERS_KEPT_MAX;
 
 /// The first line of the file.
@@ -31,6 +32,8 @@ pub(crate) struct KeptLogs {
     path: PathBuf,
     store: Identity,
     state: Mutex<KeptState>,
+    /// Whether the file could not be written the last time; held while it is written.
+    has_failed: Mutex<bool>,
 }
 
 struct KeptState {
@@ -38,7 +41,6 @@ struct KeptState {
     sessions: u64,
     saved: Instant,
     is_changed: bool,
-    has_failed: bool,
 }
 
 /// Of one follower.
@@ -81,9 +83,8 @@ impl KeptLogs {
                 }
             }
         }
-        let state =
-            KeptState { followers, sessions: 0, saved: Instant::now(), is_changed, has_failed: false };
-        Some(Arc::new(KeptLogs { path, store, state: Mutex::new(state) }))
+        let state = KeptState { followers, sessions: 0, saved: Instant::now(), is_changed };
+        Some(Arc::new(KeptLogs { path, store, state: Mutex::new(state), has_failed: Mutex::default() }))
     }
 
     /// Those that are away, and what they have.
@@ -105,25 +106,31 @@ impl KeptLogs {
         state.make_room(name);
         let kept = Kept { positions: positions.to_vec(), tail: None, session, left: Instant::now() };
         state.followers.insert(name.to_string(), kept);
-        self.save(&mut state);
+        drop(state);
+        self.save();
         session
     }
 
-    /// What the follower of a session has now.
-    pub(super) fn acknowledged(&self, (name, session): (&str, u64), positions: &[Position]) {
+    /// What the follower of a session has now. True when it is time for [`KeptLogs::save`], which waits for the disk.
+    #[must_use]
+    pub(super) fn acknowledged(&self, (name, session): (&str, u64), positions: &[Position]) -> bool {
         if positions.len() != self.store.shard_count as usize {
-            return;
+            return false;
         }
         let mut state = self.state();
-        let Some(kept) = state.followers.get_mut(name).filter(|kept| kept.session == session) else { return };
+        let Some(kept) = state.followers.get_mut(name).filter(|kept| kept.session == session) else {
+            return false;
+        };
         if kept.positions == positions {
-            return;
+            return false;
         }
         kept.positions = positions.to_vec();
         state.is_changed = true;
-        if state.saved.elapsed() >= SAVE_EVERY {
-            self.save(&mut state);
+        let is_due = state.saved.elapsed() >= SAVE_EVERY;
+        if is_due {
+            state.saved = Instant::now();
         }
+        is_due
     }
 
     /// The follower of a session has left: `tail` keeps the log for it, unless it has come again meanwhile.
@@ -136,40 +143,38 @@ impl KeptLogs {
         } else {
             (kept.tail, kept.left) = (Some(tail), Instant::now());
         }
-        self.save(&mut state);
+        drop(state);
+        self.save();
     }
 
-    fn save(&self, state: &mut KeptState) {
-        (state.saved, state.is_changed) = (Instant::now(), false);
+    /// Writes the file. Acknowledgements do not wait for that.
+    pub(super) fn save(&self) {
+        let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = format!("{HEAD}\n{}\n", self.store.id_text());
-        for (name, kept) in state.followers.iter().filter(|(_, kept)| !kept.positions.is_empty()) {
-            text.push_str(name);
-            kept.positions.iter().for_each(|position| text.push_str(&format!(" {position}")));
-            text.push('\n');
+        {
+            let mut state = self.state();
+            (state.saved, state.is_changed) = (Instant::now(), false);
+            for (name, kept) in state.followers.iter().filter(|(_, kept)| !kept.positions.is_empty()) {
+                text.push_str(name);
+                kept.positions.iter().for_each(|position| text.push_str(&format!(" {position}")));
+                text.push('\n');
+            }
         }
-        match self.replace(&text) {
-            Ok(()) => state.has_failed = false,
-            Err(error) if !std::mem::replace(&mut state.has_failed, true) => {
+        match durable::replace(&self.path, text.as_bytes()) {
+            Ok(()) => *has_failed = false,
+            Err(error) if !std::mem::replace(&mut *has_failed, true) => {
                 tracing::error!(file = %self.path.display(), %error, "cannot be written: followers that are away during a restart may have to copy the store again");
             }
             Err(_) => {}
         }
     }
-
-    fn replace(&self, text: &str) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        fs::write(&new, text)?;
-        File::open(&new)?.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        self.path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-    }
 }
 
 impl Drop for KeptLogs {
     fn drop(&mut self) {
-        let mut state = self.state();
-        if state.is_changed {
-            self.save(&mut state);
+        let is_changed = self.state().is_changed;
+        if is_changed {
+            self.save();
         }
     }
 }

@@ -206,7 +206,7 @@ async fn take_acknowledgements(
     read: &mut (impl AsyncRead + Unpin),
     mut input: Vec<u8>,
     server: &FollowerServer,
-    (of, kept): ((&str, u64), &KeptLogs),
+    (of, kept): ((&str, u64), &Arc<KeptLogs>),
     acknowledged: &Mutex<Vec<Position>>,
 ) -> io::Result<()> {
     let Some(replica) = server.service.engine.replica() else { return Ok(()) };
@@ -228,7 +228,10 @@ async fn take_acknowledgements(
             has_acknowledged = true;
             note_acknowledged(replica, &positions, &begun_at);
             server.state.note_follower(of.0, SeenFollower { connected: true, has: positions.clone() });
-            tokio::task::block_in_place(|| kept.acknowledged(of, &positions));
+            if kept.acknowledged(of, &positions) {
+                let kept = Arc::clone(kept);
+                tokio::task::spawn_blocking(move || kept.save());
+            }
             *acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = positions;
             input.drain(..used);
         }

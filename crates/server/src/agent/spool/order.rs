@@ -7,6 +7,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::durable;
+
 /// The file.
 const FILE: &str = "after";
 /// Lines of the file from which on those that no longer matter are left out.
@@ -89,10 +91,7 @@ impl Order {
             return Ok(());
         }
         let lines = self.waits.iter().skip(gone).map(|(block, other)| format!("{block} {other}\n"));
-        let new = self.file.with_extension("new");
-        fs::write(&new, lines.collect::<String>())?;
-        fs::File::open(&new)?.sync_all()?;
-        fs::rename(&new, &self.file)?;
+        durable::replace(&self.file, lines.collect::<String>().as_bytes())?;
         self.waits.drain(..gone);
         Ok(())
     }

@@ -43,6 +43,8 @@ pub struct MetricIndex {
     list: Arc<NameList>,
     /// Series by metric, in the order of the RRDs' names.
     metrics: BTreeMap<Box<str>, Vec<Entry>>,
+    /// RRDs whose series brought a label `rrd` along, by number.
+    named: Vec<u32>,
     _share: Share,
 }
 
@@ -94,13 +96,13 @@ impl MetricIndex {
     /// One of nothing.
     pub fn empty(service: &Service) -> MetricIndex {
         let list = Arc::new(NameList::new(&[], service.memory.share()));
-        MetricIndex { list, metrics: BTreeMap::new(), _share: service.memory.share() }
+        MetricIndex { list, metrics: BTreeMap::new(), named: Vec::new(), _share: service.memory.share() }
     }
 
     fn new(service: &Service, rules: &MetricRules, list: Arc<NameList>) -> Result<MetricIndex, Failure> {
         let mut share = service.memory.share();
         let mut metrics: std::collections::HashMap<Box<str>, Vec<Entry>> = std::collections::HashMap::new();
-        let mut entries = 0u64;
+        let (mut entries, mut named) = (0u64, Vec::new());
         let mut finder = PushedFinder::new(service);
         for rrd in 0..list.len() {
             let Ok(name) = RrdName::new(list.name(rrd)) else { continue };
@@ -114,6 +116,9 @@ impl MetricIndex {
             };
             if let Some(pushed) = finder.find(&path, &status.definition) {
                 pushed.metrics(|metric, is_counter| add(metric, pushed.ds, is_counter));
+                if pushed.brings(RRD_LABEL) {
+                    named.push(rrd as u32);
+                }
             } else if let Some(fitting) = rules.fitting(&path, &status.definition) {
                 for (ds, source) in status.definition.ds.iter().enumerate() {
                     let metric = fitting.name(&source.name);
@@ -128,8 +133,9 @@ impl MetricIndex {
             }
         }
         let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
-        share.resize(entries * size_of::<Entry>() as u64 + metrics.len() as u64 * 64);
-        Ok(MetricIndex { list, metrics, _share: share })
+        share
+            .resize(entries * size_of::<Entry>() as u64 + metrics.len() as u64 * 64 + named.len() as u64 * 4);
+        Ok(MetricIndex { list, metrics, named, _share: share })
     }
 
     /// Names of metrics with their first series.
@@ -189,10 +195,16 @@ impl MetricIndex {
             }
             None => self.metrics.iter().map(|(name, all)| (&**name, all)).collect(),
         };
+        // Of a million RRDs one name means few.
+        let few = exact(&paths).map(|path| self.named_so(&path));
+        let may_be = |entry: &Entry| few.as_ref().is_none_or(|few| few.binary_search(&entry.rrd).is_ok());
         let mut all = Vec::new();
         for (metric, entries) in metrics.into_iter().filter(|(metric, _)| fits(metric)) {
             let mut finder = PushedFinder::new(service);
             let mut has_path = |entry: &&Entry| {
+                if !may_be(entry) {
+                    return false;
+                }
                 let path = path(self.list.name(entry.rrd as usize));
                 // What was forwarded from another store brings a label of this name.
                 finder.own_label(&path, RRD_LABEL, |own| paths.iter().all(|matcher| matcher.matches(own)))
@@ -203,6 +215,15 @@ impl MetricIndex {
             }
         }
         all.sort_by_key(|(_, entry)| *entry);
+        all
+    }
+
+    /// RRDs that may have this label `rrd`, by number: of that name, or with a label that they brought along.
+    fn named_so(&self, path: &str) -> Vec<u32> {
+        let of_name = [path.to_owned(), format!("{path}.rrd")];
+        let of_name = of_name.iter().filter_map(|name| self.list.position(name.as_bytes()));
+        let mut all: Vec<u32> = of_name.map(|rrd| rrd as u32).chain(self.named.iter().copied()).collect();
+        all.sort_unstable();
         all
     }
 }

@@ -71,6 +71,11 @@ impl Pushed<'_> {
         }
     }
 
+    /// Whether it brought such a label along.
+    pub fn brings(&self, label: &str) -> bool {
+        !self.samples.series(self.series).label(label).is_empty()
+    }
+
     /// Its labels as that metric; `None` if it has no such metric any more.
     pub fn labels(&self, metric: &str, entry: Entry, matchers: &[Matcher]) -> Option<Labels> {
         let mut has_it = false;

@@ -217,13 +217,7 @@ impl StoreSource<'_> {
         if begin >= end {
             return Ok(());
         }
-        let values = self.rows(found, archive.rra, begin..end, &mut reading.last)?;
-        let column: Vec<f64> = values
-            .iter()
-            .skip(usize::from(found.entry.ds))
-            .step_by(definition.ds.len().max(1))
-            .map(|value| if value.is_nan() { ABSENT } else { *value })
-            .collect();
+        let column = self.column(found, archive.rra, begin..end, &mut reading.last)?;
         self.budget.hold(column.len() as u64 * 16)?;
         let source = &definition.ds[usize::from(found.entry.ds)];
         let kind = match (found.entry.is_counter, MetricKind::of(&source.kind)) {
@@ -250,30 +244,45 @@ impl StoreSource<'_> {
         Ok(())
     }
 
-    /// Rows by their numbers, of all data sources.
-    fn rows<'l>(
+    /// Rows of a data source by their numbers.
+    fn column(
         &self,
         found: &FoundSeries,
         rra: usize,
         numbers: Range<i64>,
-        last: &'l mut Option<LastRows>,
-    ) -> Result<&'l [f64], Failure> {
-        let is_last =
-            |last: &LastRows| last.rrd == found.entry.rrd && last.rra == rra && last.numbers == numbers;
-        if !last.as_ref().is_some_and(is_last) {
-            let definition = &found.status.definition;
-            let count = (numbers.end - numbers.start) as u64 * definition.ds.len() as u64;
-            self.budget.count(count)?;
-            let values = self.service.engine.rows(&found.name, definition, rra, numbers.clone());
-            let values = match values {
-                Ok(values) => values,
-                // It was removed, or has changed its archives, since it was found.
-                Err(store::engine::StoreError::NoSuchRrd(_)) => vec![f64::NAN; count as usize],
-                Err(error) => return Err(Failure::of_store(found.name.as_bytes(), &error)),
-            };
-            *last = Some(LastRows { rrd: found.entry.rrd, rra, numbers, values });
+        last: &mut Option<LastRows>,
+    ) -> Result<Vec<f64>, Failure> {
+        let known = |value: f64| if value.is_nan() { ABSENT } else { value };
+        let sources = found.status.definition.ds.len();
+        if sources == 1 {
+            let mut values = self.rows(found, rra, numbers)?;
+            values.iter_mut().for_each(|value| *value = known(*value));
+            return Ok(values);
         }
-        Ok(last.as_ref().map_or(&[], |last| &last.values))
+        let is_it =
+            |last: &&mut LastRows| last.rrd == found.entry.rrd && last.rra == rra && last.numbers == numbers;
+        let rows = match last.as_mut().filter(is_it) {
+            Some(rows) => rows,
+            None => {
+                let values = self.rows(found, rra, numbers.clone())?;
+                last.insert(LastRows { rrd: found.entry.rrd, rra, numbers, values })
+            }
+        };
+        let column = rows.values.iter().skip(usize::from(found.entry.ds)).step_by(sources.max(1));
+        Ok(column.map(|value| known(*value)).collect())
+    }
+
+    /// Rows by their numbers, of all data sources.
+    fn rows(&self, found: &FoundSeries, rra: usize, numbers: Range<i64>) -> Result<Vec<f64>, Failure> {
+        let definition = &found.status.definition;
+        let count = (numbers.end - numbers.start) as u64 * definition.ds.len() as u64;
+        self.budget.count(count)?;
+        match self.service.engine.rows(&found.name, definition, rra, numbers) {
+            Ok(values) => Ok(values),
+            // It was removed, or has changed its archives, since it was found.
+            Err(store::engine::StoreError::NoSuchRrd(_)) => Ok(vec![f64::NAN; count as usize]),
+            Err(error) => Err(Failure::of_store(found.name.as_bytes(), &error)),
+        }
     }
 }
 
