@@ -13,6 +13,7 @@ mod fetch;
 mod gmond;
 mod gosnmp;
 mod graph;
+mod graphite;
 mod kept;
 mod librrd;
 mod million;
@@ -118,6 +119,8 @@ pub enum Scenario {
     Page,
     /// PromQL, beside Prometheus and VictoriaMetrics.
     Promql,
+    /// Graphite's `/render`, beside graphite-web.
+    Graphite,
 }
 
 /// The context of every scenario.
@@ -259,6 +262,7 @@ impl Bench {
             Scenario::Mrtg => mrtg::run(self),
             Scenario::Page => page::run(self),
             Scenario::Promql => promql::run(self),
+            Scenario::Graphite => graphite::run(self),
         }
     }
 

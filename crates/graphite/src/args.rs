@@ -7,6 +7,11 @@ use crate::functions::{Function, Kind, Param};
 use crate::number;
 use crate::series::Series;
 
+/// The most nodes, tags or other values that a repeated parameter takes; series may be more.
+const REPEATED_MAX: usize = 100;
+/// Bytes of a text in a series, besides its own.
+const TEXT_BYTES: usize = 64;
+
 /// A value of an expression.
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -27,6 +32,10 @@ pub enum Value {
 }
 
 impl Value {
+    fn is_series(&self) -> bool {
+        matches!(self, Value::List(_) | Value::Lists(_))
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Value::List(_) => "series",
@@ -110,6 +119,9 @@ impl<'a> Args<'a> {
                 None => return Err(wrong(function, &format!("has no parameter {name:?}"))),
             }
         }
+        if rest.iter().filter(|value| !value.is_series()).count() > REPEATED_MAX {
+            return Err(wrong(function, &format!("takes at most {REPEATED_MAX} nodes, tags or texts")));
+        }
         let args = Args { function, first, bound, rest };
         args.check()?;
         Ok(args)
@@ -163,6 +175,25 @@ impl<'a> Args<'a> {
             value => value.kind().to_owned(),
         };
         Err(wrong(self.function, &format!("takes {what} as {name:?}, not {given}")))
+    }
+
+    /// The most memory that names and tags of its series may take after the call, in bytes: a function puts each value into a name and a
+    /// tag, or joins as many parts of a name as there are values.
+    pub fn text_bytes(&self) -> usize {
+        let values = || self.bound.iter().flatten().chain(&self.rest);
+        let (mut count, mut texts) = (0, 0);
+        for value in values().filter(|value| !value.is_series()) {
+            count += 1;
+            texts += value.text().len() + TEXT_BYTES;
+        }
+        // A name, an expression and a tag.
+        let of_series = |series: &Series| 3 * (texts + TEXT_BYTES) + count * series.name.len();
+        let of = |value: &Value| match value {
+            Value::List(series) => series.iter().map(of_series).sum::<usize>(),
+            Value::Lists(lists) => lists.iter().flatten().map(of_series).sum(),
+            _ => 0,
+        };
+        values().map(of).sum()
     }
 
     /// An error about this call.

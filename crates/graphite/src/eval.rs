@@ -4,6 +4,8 @@ pub mod combine;
 pub mod filter;
 pub mod names;
 pub mod spans;
+#[cfg(test)]
+mod tests;
 pub mod transform;
 pub mod windows;
 
@@ -153,6 +155,8 @@ impl<'a> Evaluator<'a> {
                 "more than {CALLS_MAX} calls: nest fewer functions that shift times"
             )));
         }
+        // A part may take its time without a series: a pattern is compiled, a path looked for.
+        self.reserve(0)?;
         Ok(match expr {
             Expr::Path(pattern) => return self.path(pattern, context, values),
             Expr::Call { name, args, named } => return self.call(name, args, named, context, values),
@@ -241,6 +245,7 @@ impl<'a> Evaluator<'a> {
         }
         let substituted = exprs.first().filter(|_| !values.is_empty()).map(|expr| substituted(expr, values));
         let args = Args::bind(function, substituted.as_ref().or(exprs.first()), args, by_name)?;
+        self.reserve(args.text_bytes())?;
         let result = (function.call)(self, context, args);
         context.cf = outer;
         let mut result = result?;

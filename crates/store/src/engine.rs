@@ -164,6 +164,9 @@ impl RrdStatus {
     }
 }
 
+/// Chooses an archive of an RRD, by its place, and rows of it by their numbers.
+pub type Choose<'a> = &'a mut dyn FnMut(&RrdStatus) -> Option<(usize, Range<i64>)>;
+
 /// Whether the rows of two definitions are arranged alike, so that a number means the same row in both.
 pub fn are_rows_alike(one: &Definition, other: &Definition) -> bool {
     let rows = |definition: &Definition| {
@@ -379,6 +382,15 @@ pub trait Engine: Send + Sync {
         _rows: Range<i64>,
     ) -> Result<Vec<f64>, StoreError> {
         Err(StoreError::Unsupported("it does not read rows in parts"))
+    }
+    /// The rows of an archive that `choose` takes once it knows the RRD; of a file that is opened once for both. `None` if it takes none.
+    ///
+    /// # Errors
+    /// As [`Engine::status`] and [`Engine::rows`].
+    fn chosen_rows(&self, name: &RrdName, choose: Choose<'_>) -> Result<Option<Vec<f64>>, StoreError> {
+        let status = self.status(name)?;
+        let Some((rra, rows)) = choose(&status) else { return Ok(None) };
+        self.rows(name, &status.definition, rra, rows).map(Some)
     }
     /// Names under a directory (`""` = all), each relative to the store, sorted; not recursive: immediate children,
     /// directories with a trailing `/`. However many there are, `hold` is asked for their memory before it is taken.

@@ -48,8 +48,8 @@ use rrd_file::name::RrdName;
 use rrd_file::tree::{ListError, Tree, name_bytes};
 
 use crate::engine::{
-    CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, UpdateBatch,
-    UpdateFailure, UpdatevOutcome, VersionChange,
+    Choose, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
+    UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange,
 };
 use crate::memory;
 use accept::{Acceptor, JobLine, Message, UpdateJob};
@@ -312,6 +312,10 @@ impl Engine for FilesEngine {
         rows: Range<i64>,
     ) -> Result<Vec<f64>, StoreError> {
         read::rows(&self.shared, name, of, rra, rows)
+    }
+
+    fn chosen_rows(&self, name: &RrdName, choose: Choose<'_>) -> Result<Option<Vec<f64>>, StoreError> {
+        read::chosen_rows(&self.shared, name, choose)
     }
 
     fn list_within(

@@ -260,7 +260,7 @@ fn victoria(place: &Path, text: &Path) -> Outcome<Server> {
 }
 
 /// Seconds until the whole answer is there, and its text.
-fn ask(address: &str, target: &str) -> Outcome<(f64, String)> {
+pub fn ask(address: &str, target: &str) -> Outcome<(f64, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let start = Instant::now();

@@ -1,18 +1,21 @@
 //! Functions that combine series. What each does, its entry in `functions/table` says.
 
-use super::names::{grouped, key};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::names::{grouped, grouped_by_key, key};
 use super::{Context, EvalError, Evaluator};
 use crate::aggregate::{Aggregation, normalize, percentile};
 use crate::args::{Args, Value};
 use crate::functions;
 use crate::number;
+use crate::parse::TEXT_BYTES_MAX;
 use crate::series::Series;
 
 type Outcome = Result<Value, EvalError>;
 
 /// The expressions that series are of, each once.
 fn expressions(all: &[Series]) -> String {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let each: Vec<&str> =
         all.iter().map(|series| &*series.expression).filter(|expression| seen.insert(*expression)).collect();
     each.join(",")
@@ -276,26 +279,21 @@ pub fn reduce(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>)
     let (node, matchers) = (args.int(2).unwrap_or(0), args.texts());
     let function =
         functions::find(&callback).ok_or_else(|| EvalError::Wrong(functions::unknown(&callback)))?;
-    let mut groups: Vec<(String, Vec<Option<Series>>)> = Vec::new();
-    for series in lists.into_iter().flatten() {
+    let matched = lists.into_iter().flatten().filter_map(|series| {
         let parts: Vec<&str> = series.name.split('.').collect();
         let place = if node < 0 { parts.len() as i64 + node } else { node } as usize;
-        let Some(part) = parts.get(place) else { continue };
-        let Some(matcher) = matchers.iter().position(|matcher| matcher == part) else { continue };
-        let name = format!("{}.reduce.{callback}", parts[..place].join("."));
-        let group = match groups.iter().position(|(one, _)| *one == name) {
-            Some(group) => group,
-            None => {
-                groups.push((name, vec![None; matchers.len()]));
-                groups.len() - 1
-            }
-        };
-        groups[group].1[matcher] = Some(series);
-    }
+        let part = parts.get(place)?;
+        let matcher = matchers.iter().position(|matcher| matcher == part)?;
+        Some((format!("{}.reduce.{callback}", parts[..place].join(".")), (matcher, series)))
+    });
     let mut result = Vec::new();
-    for (name, all) in groups {
-        let lists: Vec<Value> =
-            all.into_iter().map(|series| Value::List(series.into_iter().collect())).collect();
+    for (name, all) in grouped_by_key(matched) {
+        ev.work(1000)?;
+        // Of several with the same part, the last; a list for each part, which may be empty.
+        let mut lists = vec![Value::List(Vec::new()); matchers.len()];
+        for (matcher, series) in all {
+            lists[matcher] = Value::List(vec![series]);
+        }
         let args = Args::bind(function, None, lists, Vec::new())?;
         if let Value::List(found) = (function.call)(ev, context, args)?
             && let Some(mut series) = found.into_iter().next()
@@ -316,14 +314,17 @@ pub fn apply_by_node(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Ar
             if node < -1 { (parts.len() as i64).saturating_add(node) + 1 } else { node.saturating_add(1) };
         parts[..end.clamp(0, parts.len() as i64) as usize].join(".")
     };
-    let prefixes: std::collections::BTreeSet<String> = all.iter().map(prefix).collect();
+    let prefixes: BTreeSet<String> = all.iter().map(prefix).collect();
     let Some(last) = all.last() else { return Ok(Value::List(Vec::new())) };
     let mut result = Vec::new();
     for prefix in prefixes {
         let mut inner = context.clone();
-        for mut series in ev.target(&template.replace('%', &prefix), &mut inner)? {
+        let fill = |text: &str| filled(text, &prefix).map_err(|text| args.error(&text));
+        let name = name.as_deref().map(fill).transpose()?;
+        for mut series in ev.target(&fill(&template)?, &mut inner)? {
             if let Some(name) = &name {
-                series.name = name.replace('%', &prefix);
+                ev.reserve(name.len())?;
+                series.name.clone_from(name);
             }
             series.expression.clone_from(&prefix);
             (series.start, series.end) = (last.start, last.end);
@@ -331,6 +332,16 @@ pub fn apply_by_node(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Ar
         }
     }
     Ok(Value::List(result))
+}
+
+/// A text with `prefix` in place of each `%`.
+fn filled(text: &str, prefix: &str) -> Result<String, String> {
+    match text.len() + text.matches('%').count().saturating_mul(prefix.len()) > TEXT_BYTES_MAX {
+        true => {
+            Err(format!("a text with the beginning of a name in it has more than {TEXT_BYTES_MAX} bytes"))
+        }
+        false => Ok(text.replace('%', prefix)),
+    }
 }
 
 /// Parts of a hundred; none of nothing.
@@ -354,7 +365,13 @@ fn pair(
     Some(series)
 }
 
-pub fn as_percent(_: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) -> Outcome {
+/// Asks for the memory of so many series that have another one's name in theirs: of a sum over as many, it is as long as all of them.
+fn reserve_names(ev: &mut Evaluator<'_>, count: usize, other: &Series) -> Result<(), EvalError> {
+    // A name, an expression and a tag.
+    ev.reserve(3 * count.saturating_mul(other.name.len()))
+}
+
+pub fn as_percent(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) -> Outcome {
     let (all, nodes, xff) = (args.series(0), args.nodes(), context.xff);
     if all.is_empty() {
         return Ok(Value::List(all));
@@ -385,6 +402,7 @@ pub fn as_percent(_: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'
         return Err(args.error("the total must be one series, or as many as there are"));
     }
     if let [whole] = &totals[..] {
+        reserve_names(ev, all.len(), whole)?;
         let each =
             all.iter().filter_map(|series| pair(title(series, &whole.name), (series, whole), xff, percent));
         return Ok(Value::List(each.collect()));
@@ -426,12 +444,13 @@ fn percent_of_groups(
         None => groups.iter().map(|(key, group)| (key.clone(), whole(group.clone()))).collect(),
         Some(totals) => grouped(totals, name).into_iter().map(|(key, group)| (key, whole(group))).collect(),
     };
+    let by_key: HashMap<&str, &Series> = wholes.iter().map(|(key, whole)| (&**key, whole)).collect();
     let mut result = Vec::new();
     for (key, group) in &groups {
-        let whole = wholes.iter().find(|(one, _)| one == key);
+        let whole = by_key.get(&**key);
         for series in group {
             result.extend(match whole {
-                Some((_, whole)) => {
+                Some(whole) => {
                     let title = format!("asPercent({},{})", series.name, whole.name);
                     pair(title, (series, whole), context.xff, percent)
                 }
@@ -442,8 +461,9 @@ fn percent_of_groups(
             });
         }
     }
+    let keys: HashSet<&str> = groups.iter().map(|(key, _)| &**key).collect();
     for (key, whole) in &wholes {
-        if !groups.iter().any(|(one, _)| one == key) {
+        if !keys.contains(&**key) {
             let title = format!("asPercent(MISSING,{})", whole.name);
             result.push(plain(title, whole, vec![f64::NAN; whole.values.len()], context.xff));
         }
@@ -451,7 +471,7 @@ fn percent_of_groups(
     result
 }
 
-pub fn divide(_: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) -> Outcome {
+pub fn divide(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) -> Outcome {
     let (mut all, by) = (args.series(0), args.series(1));
     let quotient = |one: f64, other: f64| if other == 0.0 { f64::NAN } else { one / other };
     match &by[..] {
@@ -463,6 +483,7 @@ pub fn divide(_: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) 
             Ok(Value::List(all))
         }
         [by] => {
+            reserve_names(ev, all.len(), by)?;
             let each = all.iter().filter_map(|series| {
                 let name = format!("divideSeries({},{})", series.name, by.name);
                 pair(name, (series, by), context.xff, quotient)

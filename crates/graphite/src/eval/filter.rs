@@ -4,7 +4,7 @@ use super::{Context, EvalError, Evaluator};
 use crate::aggregate::{Aggregation, is_enough, percentile};
 use crate::args::{Args, Value};
 use crate::number;
-use crate::pattern;
+use crate::pattern::{self, Replacement};
 use crate::series::Series;
 
 type Outcome = Result<Value, EvalError>;
@@ -14,6 +14,12 @@ fn filtered(all: Vec<Series>, function: Aggregation, fits: impl Fn(f64) -> bool)
     let mut all = all;
     all.retain(|series| fits(function.of(&series.values)));
     Ok(Value::List(all))
+}
+
+/// Series of which the value that `function` makes `fits` the limit that is the second argument.
+fn limited(mut args: Args<'_>, function: Aggregation, fits: fn(f64, f64) -> bool) -> Outcome {
+    let limit = args.number(1);
+    filtered(args.series(0), function, |value| fits(value, limit))
 }
 
 pub fn filter_series(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
@@ -31,44 +37,36 @@ pub fn filter_series(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>)
     filtered(args.series(0), function, |value| fits(value, limit))
 }
 
-pub fn max_above(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Max, |value| value > limit)
+pub fn max_above(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Max, |value, limit| value > limit)
 }
 
-pub fn max_below(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Max, |value| value <= limit)
+pub fn max_below(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Max, |value, limit| value <= limit)
 }
 
-pub fn min_above(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Min, |value| value > limit)
+pub fn min_above(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Min, |value, limit| value > limit)
 }
 
-pub fn min_below(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Min, |value| value <= limit)
+pub fn min_below(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Min, |value, limit| value <= limit)
 }
 
-pub fn average_above(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Average, |value| value > limit)
+pub fn average_above(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Average, |value, limit| value > limit)
 }
 
-pub fn average_below(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Average, |value| value <= limit)
+pub fn average_below(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Average, |value, limit| value <= limit)
 }
 
-pub fn current_above(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Last, |value| value > limit)
+pub fn current_above(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Last, |value, limit| value > limit)
 }
 
-pub fn current_below(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let limit = args.number(1);
-    filtered(args.series(0), Aggregation::Last, |value| value <= limit)
+pub fn current_below(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    limited(args, Aggregation::Last, |value, limit| value <= limit)
 }
 
 pub fn exclude(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
@@ -112,41 +110,40 @@ fn sorted(all: Vec<Series>, function: Aggregation, is_descending: bool) -> Vec<S
     keyed.into_iter().map(|(_, series)| series).collect()
 }
 
-pub fn highest(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
+/// As many series as the second argument says, from the largest or the smallest on.
+fn extreme(mut args: Args<'_>, function: Aggregation, is_descending: bool) -> Outcome {
+    let count = args.int(1).unwrap_or(1);
+    first(sorted(args.series(0), function, is_descending), count)
+}
+
+pub fn highest(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
     let function = args.aggregation(2, Aggregation::Average);
-    let count = args.int(1).unwrap_or(1);
-    first(sorted(args.series(0), function, true), count)
+    extreme(args, function, true)
 }
 
-pub fn lowest(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
+pub fn lowest(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
     let function = args.aggregation(2, Aggregation::Average);
-    let count = args.int(1).unwrap_or(1);
-    first(sorted(args.series(0), function, false), count)
+    extreme(args, function, false)
 }
 
-pub fn highest_average(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let count = args.int(1).unwrap_or(1);
-    first(sorted(args.series(0), Aggregation::Average, true), count)
+pub fn highest_average(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    extreme(args, Aggregation::Average, true)
 }
 
-pub fn highest_current(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let count = args.int(1).unwrap_or(1);
-    first(sorted(args.series(0), Aggregation::Last, true), count)
+pub fn highest_current(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    extreme(args, Aggregation::Last, true)
 }
 
-pub fn highest_max(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let count = args.int(1).unwrap_or(1);
-    first(sorted(args.series(0), Aggregation::Max, true), count)
+pub fn highest_max(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    extreme(args, Aggregation::Max, true)
 }
 
-pub fn lowest_average(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let count = args.int(1).unwrap_or(1);
-    first(sorted(args.series(0), Aggregation::Average, false), count)
+pub fn lowest_average(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    extreme(args, Aggregation::Average, false)
 }
 
-pub fn lowest_current(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
-    let count = args.int(1).unwrap_or(1);
-    first(sorted(args.series(0), Aggregation::Last, false), count)
+pub fn lowest_current(_: &mut Evaluator<'_>, _: &mut Context, args: Args<'_>) -> Outcome {
+    extreme(args, Aggregation::Last, false)
 }
 
 pub fn sort_by(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
@@ -231,10 +228,10 @@ pub fn outside_percentile(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args
 pub fn use_above(ev: &mut Evaluator<'_>, context: &mut Context, mut args: Args<'_>) -> Outcome {
     let (all, limit) = (args.series(0), args.number(1));
     let regex = pattern::compile(&args.text(2).unwrap_or_default()).map_err(|text| args.error(&text))?;
-    let replacement = pattern::replacement(&args.text(3).unwrap_or_default());
+    let replacement = Replacement::new(&args.text(3).unwrap_or_default());
     let mut result = Vec::new();
     for series in all.iter().filter(|series| Aggregation::Max.of(&series.values) > limit) {
-        let name = regex.replace_all(&series.name, &*replacement).into_owned();
+        let name = replacement.apply(&regex, &series.name).map_err(|text| args.error(&text))?;
         result.extend(ev.target(&name, &mut context.clone())?);
     }
     result.retain(|series| !series.values.is_empty());

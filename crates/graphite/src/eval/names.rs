@@ -5,7 +5,7 @@ use crate::args::{Args, Node, Value};
 use crate::ast::Expr;
 use crate::number;
 use crate::parse::parse;
-use crate::pattern;
+use crate::pattern::{self, Replacement};
 use crate::series::{Consolidation, Series};
 
 type Outcome = Result<Value, EvalError>;
@@ -42,15 +42,19 @@ pub fn key(series: &Series, nodes: &[Node]) -> String {
 
 /// Series with the same key, in the order in which keys appear.
 pub fn grouped(all: Vec<Series>, key: impl Fn(&Series) -> String) -> Vec<(String, Vec<Series>)> {
+    grouped_by_key(all.into_iter().map(|series| (key(&series), series)))
+}
+
+/// What has the same key, in the order in which keys appear.
+pub fn grouped_by_key<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
     let mut places = std::collections::HashMap::new();
-    let mut groups: Vec<(String, Vec<Series>)> = Vec::new();
-    for series in all {
-        let key = key(&series);
+    let mut groups: Vec<(String, Vec<T>)> = Vec::new();
+    for (key, one) in all {
         let place = *places.entry(key.clone()).or_insert_with(|| {
             groups.push((key, Vec::new()));
             groups.len() - 1
         });
-        groups[place].1.push(series);
+        groups[place].1.push(one);
     }
     groups
 }
@@ -94,21 +98,16 @@ fn part_of_name(name: &str, start: i64, stop: i64) -> String {
     joined.split(',').next().unwrap_or("").to_owned()
 }
 
-pub fn alias_sub(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
+pub fn alias_sub(ev: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
     let mut all = args.series(0);
     let regex = pattern::compile(&args.text(1).unwrap_or_default()).map_err(|text| args.error(&text))?;
-    let replacement = pattern::replacement(&args.text(2).unwrap_or_default());
+    let replacement = Replacement::new(&args.text(2).unwrap_or_default());
     for series in &mut all {
-        series.name = regex.replace_all(&series.name, &*replacement).into_owned();
-        if series.name.len() > NAME_BYTES_MAX {
-            return Err(args.error("the name becomes too long"));
-        }
+        series.name = replacement.apply(&regex, &series.name).map_err(|text| args.error(&text))?;
+        ev.reserve(series.name.len())?;
     }
     Ok(Value::List(all))
 }
-
-/// The longest name that a replacement may make, in bytes.
-const NAME_BYTES_MAX: usize = 64 * 1024;
 
 pub fn upper(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>) -> Outcome {
     Ok(Value::List(cased(&mut args, |c| c.to_uppercase().collect())))

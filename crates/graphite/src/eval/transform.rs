@@ -160,11 +160,12 @@ pub fn transform_null(_: &mut Evaluator<'_>, _: &mut Context, mut args: Args<'_>
     let default = args.float(1);
     let (value, tag) = (default.unwrap_or(0.0), default.map_or("0".to_owned(), repr));
     let reference = args.series(2);
-    let is_known = |index: usize| {
-        reference.is_empty()
-            || reference.iter().any(|series| series.values.get(index).is_some_and(|value| !value.is_nan()))
-    };
     let length = reference.iter().map(|series| series.values.len()).max().unwrap_or(0);
+    let mut known = vec![reference.is_empty(); length];
+    for series in &reference {
+        known.iter_mut().zip(&series.values).for_each(|(known, value)| *known |= !value.is_nan());
+    }
+    let is_known = |index: usize| known.get(index).copied().unwrap_or(reference.is_empty());
     let mut all = args.series(0);
     for series in &mut all {
         series.set_tag("transformNull", tag.clone());

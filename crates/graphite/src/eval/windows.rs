@@ -86,29 +86,35 @@ pub fn window(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> 
     moving(ev, context, args, (&name, function), xff)
 }
 
-pub fn average(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> Outcome {
+/// A function of its own name, whose third argument is the share of values that must be known.
+fn moving_by(
+    ev: &mut Evaluator<'_>,
+    context: &Context,
+    args: Args<'_>,
+    function: (&str, Aggregation),
+) -> Outcome {
     let xff = args.float(2);
-    moving(ev, context, args, ("average", Aggregation::Average), xff)
+    moving(ev, context, args, function, xff)
+}
+
+pub fn average(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> Outcome {
+    moving_by(ev, context, args, ("average", Aggregation::Average))
 }
 
 pub fn sum(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> Outcome {
-    let xff = args.float(2);
-    moving(ev, context, args, ("sum", Aggregation::Sum), xff)
+    moving_by(ev, context, args, ("sum", Aggregation::Sum))
 }
 
 pub fn min(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> Outcome {
-    let xff = args.float(2);
-    moving(ev, context, args, ("min", Aggregation::Min), xff)
+    moving_by(ev, context, args, ("min", Aggregation::Min))
 }
 
 pub fn max(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> Outcome {
-    let xff = args.float(2);
-    moving(ev, context, args, ("max", Aggregation::Max), xff)
+    moving_by(ev, context, args, ("max", Aggregation::Max))
 }
 
 pub fn median(ev: &mut Evaluator<'_>, context: &mut Context, args: Args<'_>) -> Outcome {
-    let xff = args.float(2);
-    moving(ev, context, args, ("median", Aggregation::Median), xff)
+    moving_by(ev, context, args, ("median", Aggregation::Median))
 }
 
 /// A square as Python's `** 2` computes it: by C's `pow`, whose last bit is not always that of a product.

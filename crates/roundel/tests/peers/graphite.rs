@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Instant;
 
 use oracle::random::Random;
 
@@ -53,8 +52,8 @@ impl GraphiteWeb {
         Some(GraphiteWeb { child, requests, answers })
     }
 
-    /// The status, the seconds and the body of an answer.
-    fn get(&mut self, target: &str) -> (u16, f64, Vec<u8>) {
+    /// The status and the body of an answer.
+    fn get(&mut self, target: &str) -> (u16, Vec<u8>) {
         writeln!(self.requests, "{target}").unwrap();
         let mut line = String::new();
         while !line.starts_with("= ") {
@@ -64,7 +63,7 @@ impl GraphiteWeb {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut body = vec![0; words[2].parse().unwrap()];
         self.answers.read_exact(&mut body).unwrap();
-        (words[1].parse().unwrap(), words[3].parse().unwrap(), body)
+        (words[1].parse().unwrap(), body)
     }
 }
 
@@ -111,7 +110,7 @@ impl Pair {
 
     /// What differs: nothing if both answers are equal, both are refusals, or graphite-web fails.
     fn difference(&mut self, target: &str) -> Option<String> {
-        let (status, _, theirs) = self.theirs.get(target);
+        let (status, theirs) = self.theirs.get(target);
         let (our_status, ours) = self.ours(target);
         if status == 200 && our_status == 200 && theirs == ours
             || status == 400 && our_status == 400
@@ -268,44 +267,4 @@ fn renders_and_finds_what_graphite_web_does() {
         let count = different.len();
         assert!(count == 0, "seed {seed}: {count} of {}:\n{}", all.len(), different.concat());
     }
-}
-
-/// The median time of `/render` of a sum of 1,000 series over a day of minutes: graphite-web's, which answers without a socket, and
-/// ours over HTTP.
-#[test]
-#[ignore = "a figure"]
-fn sums_a_thousand_series_faster() {
-    let create = |client: &mut oracle::Client| {
-        for index in 0..1000 {
-            let name = format!("a/h{index}/x.rrd");
-            let line = format!("CREATE {name} -s 60 -b {START} DS:v:GAUGE:120:U:U RRA:AVERAGE:0.5:1:1500");
-            assert_eq!(client.ask(&line).unwrap().status, 0);
-            let readings: String = (1..=1440).fold(String::new(), |text, row| {
-                format!("{text} {}:{}", START + 60 * row, (row * index) % 977)
-            });
-            assert_eq!(client.ask(&format!("UPDATE {name}{readings}")).unwrap().status, 0);
-            // FLUSHALL only begins; graphite-web reads the files.
-            assert_eq!(client.ask(&format!("FLUSH {name}")).unwrap().status, 0);
-        }
-    };
-    let Some(mut pair) = Pair::start(create) else { return };
-    let request =
-        format!("/render?format=json&target=sumSeries(a.*.x.v)&from={START}&until={}", START + 86_400);
-    assert_eq!(pair.difference(&request), None);
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    let theirs = median((0..5).map(|_| pair.theirs.get(&request).1).collect());
-    let ours = median(
-        (0..21)
-            .map(|_| {
-                let begun = Instant::now();
-                pair.ours(&request);
-                begun.elapsed().as_secs_f64()
-            })
-            .collect(),
-    );
-    println!("graphite-web {theirs:.4} s, roundel {ours:.4} s: {:.1} times as fast", theirs / ours);
-    assert!(ours < theirs);
 }

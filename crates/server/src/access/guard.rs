@@ -1,5 +1,6 @@
 //! The store as a client's rights show it.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use rrd::definition::Definition;
 use rrd::fetch::{FetchRequest, FetchRows};
 use store::capture::Capture;
 use store::engine::{
-    Adoption, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError, StreamPosition,
-    Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange,
+    Adoption, Choose, CreateRequest, Engine, Hold, Reply, RrdStatus, Snapshot, Stats, StoreError,
+    StreamPosition, Trashed, UpdateBatch, UpdateFailure, UpdatevOutcome, VersionChange,
 };
 use store::name::RrdName;
 use store::tail::{LogTail, Reach};
@@ -308,6 +309,18 @@ impl Engine for Guard {
         Guard::read(self, name)?;
         let count = rows.end.saturating_sub(rows.start).max(0) as u64;
         self.rows_of(|| self.engine.rows(name, of, rra, rows), |_| count)
+    }
+
+    fn chosen_rows(&self, name: &RrdName, choose: Choose<'_>) -> Result<Option<Vec<f64>>, StoreError> {
+        Guard::read(self, name)?;
+        let count = Cell::new(0);
+        let mut counted = |status: &RrdStatus| {
+            let chosen = choose(status);
+            let rows = chosen.as_ref().map_or(0, |(_, rows)| rows.end.saturating_sub(rows.start).max(0));
+            count.set(rows as u64);
+            chosen
+        };
+        self.rows_of(|| self.engine.chosen_rows(name, &mut counted), |_| count.get())
     }
 
     fn list_within(

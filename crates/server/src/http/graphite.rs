@@ -18,7 +18,7 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
+use axum::routing::{MethodRouter, any};
 use rrdgraph::Renderer;
 use suggest::MetricRules;
 
@@ -53,20 +53,30 @@ pub fn router(state: Graphite) -> Router {
         for slash in ["", "/"] {
             let at = |path: &str| format!("{prefix}/{path}{slash}");
             router = router
-                .route(&at("render"), any(render))
-                .route(&at("metrics/find"), any(find_nodes))
-                .route(&at("metrics/expand"), any(expand))
-                .route(&at("metrics/index.json"), any(index))
-                .route(&at("functions"), any(functions))
+                .route(&at("render"), answered(render::render))
+                .route(&at("metrics/find"), answered(find::find))
+                .route(&at("metrics/expand"), answered(find::expand))
+                .route(&at("metrics/index.json"), answered(find::index))
+                .route(&at("functions"), answered(functions))
                 .route(&at("functions/{name}"), any(one_function))
                 .route(&at("version"), any(version))
                 .route(&at("events/get_data"), any(events))
-                .route(&at("tags/autoComplete/tags"), any(tag_names))
-                .route(&at("tags/autoComplete/values"), any(tag_values))
-                .route(&at("tags/findSeries"), any(tagged_series));
+                .route(&at("tags/autoComplete/tags"), answered(tags::tags))
+                .route(&at("tags/autoComplete/values"), answered(tags::values))
+                .route(&at("tags/findSeries"), answered(tags::find_series));
         }
     }
     router.layer(DefaultBodyLimit::max(QUERY_BYTES_MAX)).with_state(state)
+}
+
+/// What answers a request, by its parameters.
+type Answer = fn(&Graphite, &HeaderMap, Query) -> Result<Response, GraphiteRefusal>;
+
+/// A route to `answer`.
+fn answered(answer: Answer) -> MethodRouter<Graphite> {
+    any(move |State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes| async move {
+        run(&state, (uri, headers, body), answer).await
+    })
 }
 
 /// Runs `answer` with the parameters of a request on a thread that may wait.
@@ -105,57 +115,26 @@ fn refuse_jsonp(query: &mut Query) -> Result<(), GraphiteRefusal> {
     }
 }
 
-async fn render(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), render::render).await
-}
-
-async fn find_nodes(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), find::find).await
-}
-
-async fn expand(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), find::expand).await
-}
-
-async fn index(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), find::index).await
-}
-
-async fn tag_names(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), tags::tags).await
-}
-
-async fn tag_values(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), tags::values).await
-}
-
-async fn tagged_series(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), tags::find_series).await
-}
-
-async fn functions(State(state): State<Graphite>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    run(&state, (uri, headers, body), |_, headers, mut query| {
-        let is_grouped = query.text("grouped").is_some_and(|text| matches!(&*text, "1" | "true"));
-        let wanted = query.text("group");
-        let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for function in graphite::functions() {
-            if wanted.as_ref().is_none_or(|group| group == function.group) {
-                let group = if is_grouped { function.group } else { "" };
-                let text = format!("\"{}\": {}", function.name, graphite::describe(function));
-                groups.entry(group).or_default().push(text);
-            }
+fn functions(_: &Graphite, headers: &HeaderMap, mut query: Query) -> Result<Response, GraphiteRefusal> {
+    let is_grouped = query.text("grouped").is_some_and(|text| matches!(&*text, "1" | "true"));
+    let wanted = query.text("group");
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for function in graphite::functions() {
+        if wanted.as_ref().is_none_or(|group| group == function.group) {
+            let group = if is_grouped { function.group } else { "" };
+            let text = format!("\"{}\": {}", function.name, graphite::describe(function));
+            groups.entry(group).or_default().push(text);
         }
-        let object = |all: &Vec<String>| format!("{{{}}}", all.join(", "));
-        let text = match is_grouped {
-            true => {
-                let all = groups.iter().map(|(group, all)| format!("\"{group}\": {}", object(all)));
-                format!("{{{}}}", all.collect::<Vec<_>>().join(", "))
-            }
-            false => object(groups.get("").unwrap_or(&Vec::new())),
-        };
-        Ok(json(headers, text))
-    })
-    .await
+    }
+    let object = |all: &Vec<String>| format!("{{{}}}", all.join(", "));
+    let text = match is_grouped {
+        true => {
+            let all = groups.iter().map(|(group, all)| format!("\"{group}\": {}", object(all)));
+            format!("{{{}}}", all.collect::<Vec<_>>().join(", "))
+        }
+        false => object(groups.get("").unwrap_or(&Vec::new())),
+    };
+    Ok(json(headers, text))
 }
 
 async fn one_function(

@@ -142,6 +142,7 @@ fn other_formats_have_their_types() {
 fn refusals_are_texts_that_say_what_to_do() {
     let roundel = filled();
     let deep = "absolute(".repeat(1000);
+    let long = "x".repeat(60_000);
     let shifts = (0..40).fold("constantLine(1)".to_owned(), |inner, _| format!("timeShift({inner},'1h')"));
     for (target, want) in [
         ("target=sumSeries(", "missing"),
@@ -161,6 +162,7 @@ fn refusals_are_texts_that_say_what_to_do() {
         ("target=top.in&width=100000", "width"),
         ("target=**.**", "once"),
         ("target=timeFunction('x',1)&from=1&until=99999999999", "memory"),
+        (&*format!("target=timeFunction('{long}',1)&from=-1d&format=csv"), "memory"),
         (&*format!("target={deep}"), "nested"),
         (&*format!("target={shifts}"), "calls"),
         (&*format!("target={}", "a".repeat(70_000)), "more than 65536"),

@@ -14,7 +14,7 @@ use rrd::update::effective_time;
 use rrd_file::file::{Access, OpenError, RrdFile};
 use rrd_file::geometry::FileHeader;
 
-use crate::engine::{RrdStatus, Snapshot, StoreError, are_rows_alike};
+use crate::engine::{Choose, RrdStatus, Snapshot, StoreError, are_rows_alike};
 use crate::files::buffer::{Buffer, Entry};
 use crate::files::errors::{header_error, io_error, open_error};
 use crate::files::shared::Shared;
@@ -221,6 +221,24 @@ pub fn rows(
         }
         let read = archive_rows(file, &loaded, work, rra, &rows);
         read.map_err(|error| io_error(&shared.tree, name, error))
+    })
+}
+
+/// The rows that `choose` takes, from a file that is opened once.
+///
+/// # Errors
+/// When the file cannot be opened or read, or is damaged.
+pub fn chosen_rows(
+    shared: &Shared,
+    name: &RrdName,
+    choose: Choose<'_>,
+) -> Result<Option<Vec<f64>>, StoreError> {
+    ask(shared, name, |file, loaded, work| {
+        let FileHeader { geometry, words, .. } = &loaded.header;
+        let status = RrdStatus::of(Arc::clone(&geometry.definition), &geometry.shape, words);
+        let Some((rra, rows)) = choose(&status) else { return Ok(None) };
+        let read = archive_rows(file, &loaded, work, rra, &rows);
+        read.map(Some).map_err(|error| io_error(&shared.tree, name, error))
     })
 }
 

@@ -2,50 +2,41 @@
 
 use super::{CHOOSES, COMPUTES, SERIES, function, many, may, must};
 use crate::eval::{combine, transform};
-use crate::functions::Function;
 use crate::functions::Kind::{
     AggFunc, AggOrSeriesFunc, Any, Boolean, Float, Node, NodeOrTag, SeriesList, SeriesLists, Text,
 };
+use crate::functions::{Function, Param};
+
+// Parameters that several functions take.
+const LISTS: &[Param] = &[many("seriesLists", SeriesList, true)];
+const POSITIONS: &[Param] = &[SERIES, many("position", Node, false)];
+const MAP: &[Param] = &[SERIES, many("mapNodes", NodeOrTag, true)];
+const REDUCE: &[Param] = &[
+    must("seriesLists", SeriesLists),
+    must("reduceFunction", Text),
+    must("reduceNode", Node),
+    many("reduceMatchers", Text, true),
+];
+const PERCENT: &[Param] = &[SERIES, may("total", Any, ""), many("nodes", NodeOrTag, false)];
 
 /// The functions, by group.
 pub const FUNCTIONS: &[Function] = &[
-    function(
-        "sumSeries",
-        "Combine",
-        COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
-        combine::sum,
-        "The sum of series at each time.",
-    ),
-    function(
-        "sum",
-        "Combine",
-        COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
-        combine::sum,
-        "Another name of sumSeries.",
-    ),
+    function("sumSeries", "Combine", COMPUTES, LISTS, combine::sum, "The sum of series at each time."),
+    function("sum", "Combine", COMPUTES, LISTS, combine::sum, "Another name of sumSeries."),
     function(
         "averageSeries",
         "Combine",
         COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
+        LISTS,
         combine::average,
         "The average of series at each time.",
     ),
-    function(
-        "avg",
-        "Combine",
-        COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
-        combine::average,
-        "Another name of averageSeries.",
-    ),
+    function("avg", "Combine", COMPUTES, LISTS, combine::average, "Another name of averageSeries."),
     function(
         "minSeries",
         "Combine",
         COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
+        LISTS,
         combine::min,
         "The smallest value of series at each time.",
     ),
@@ -53,23 +44,16 @@ pub const FUNCTIONS: &[Function] = &[
         "maxSeries",
         "Combine",
         COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
+        LISTS,
         combine::max,
         "The largest value of series at each time.",
     ),
-    function(
-        "diffSeries",
-        "Combine",
-        COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
-        combine::diff,
-        "The first series less all others.",
-    ),
+    function("diffSeries", "Combine", COMPUTES, LISTS, combine::diff, "The first series less all others."),
     function(
         "stddevSeries",
         "Combine",
         COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
+        LISTS,
         combine::stddev,
         "The standard deviation of series at each time.",
     ),
@@ -77,7 +61,7 @@ pub const FUNCTIONS: &[Function] = &[
         "rangeOfSeries",
         "Combine",
         COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
+        LISTS,
         combine::range,
         "The largest less the smallest value at each time.",
     ),
@@ -85,7 +69,7 @@ pub const FUNCTIONS: &[Function] = &[
         "multiplySeries",
         "Combine",
         COMPUTES,
-        &[many("seriesLists", SeriesList, true)],
+        LISTS,
         combine::multiply,
         "The product of series at each time.",
     ),
@@ -125,7 +109,7 @@ pub const FUNCTIONS: &[Function] = &[
         "sumSeriesWithWildcards",
         "Combine",
         COMPUTES,
-        &[SERIES, many("position", Node, false)],
+        POSITIONS,
         combine::sum_wildcards,
         "The sum of series that differ only in some nodes of their names.",
     ),
@@ -133,7 +117,7 @@ pub const FUNCTIONS: &[Function] = &[
         "averageSeriesWithWildcards",
         "Combine",
         COMPUTES,
-        &[SERIES, many("position", Node, false)],
+        POSITIONS,
         combine::average_wildcards,
         "The average of series that differ only in some nodes of their names.",
     ),
@@ -141,7 +125,7 @@ pub const FUNCTIONS: &[Function] = &[
         "multiplySeriesWithWildcards",
         "Combine",
         COMPUTES,
-        &[SERIES, many("position", Node, false)],
+        POSITIONS,
         combine::multiply_wildcards,
         "The product of series that differ only in some nodes of their names.",
     ),
@@ -177,45 +161,21 @@ pub const FUNCTIONS: &[Function] = &[
         combine::group_by_tags,
         "One series for each combination of tags.",
     ),
-    function(
-        "map",
-        "Combine",
-        CHOOSES,
-        &[SERIES, many("mapNodes", NodeOrTag, true)],
-        combine::map,
-        "Another name of mapSeries.",
-    ),
+    function("map", "Combine", CHOOSES, MAP, combine::map, "Another name of mapSeries."),
     function(
         "mapSeries",
         "Combine",
         CHOOSES,
-        &[SERIES, many("mapNodes", NodeOrTag, true)],
+        MAP,
         combine::map,
         "Groups of series by nodes of their names, for reduceSeries.",
     ),
-    function(
-        "reduce",
-        "Combine",
-        COMPUTES,
-        &[
-            must("seriesLists", SeriesLists),
-            must("reduceFunction", Text),
-            must("reduceNode", Node),
-            many("reduceMatchers", Text, true),
-        ],
-        combine::reduce,
-        "Another name of reduceSeries.",
-    ),
+    function("reduce", "Combine", COMPUTES, REDUCE, combine::reduce, "Another name of reduceSeries."),
     function(
         "reduceSeries",
         "Combine",
         COMPUTES,
-        &[
-            must("seriesLists", SeriesLists),
-            must("reduceFunction", Text),
-            must("reduceNode", Node),
-            many("reduceMatchers", Text, true),
-        ],
+        REDUCE,
         combine::reduce,
         "What a function makes of each group of series.",
     ),
@@ -231,18 +191,11 @@ pub const FUNCTIONS: &[Function] = &[
         "asPercent",
         "Combine",
         COMPUTES,
-        &[SERIES, may("total", Any, ""), many("nodes", NodeOrTag, false)],
+        PERCENT,
         combine::as_percent,
         "Series as parts of a hundred, of their sum or of another series.",
     ),
-    function(
-        "pct",
-        "Combine",
-        COMPUTES,
-        &[SERIES, may("total", Any, ""), many("nodes", NodeOrTag, false)],
-        combine::as_percent,
-        "Another name of asPercent.",
-    ),
+    function("pct", "Combine", COMPUTES, PERCENT, combine::as_percent, "Another name of asPercent."),
     function(
         "divideSeries",
         "Combine",

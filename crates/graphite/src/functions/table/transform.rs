@@ -2,10 +2,17 @@
 
 use super::{CHOOSES, COMPUTES, CONSOLIDATES, KEEPS, NAMES, SERIES, function, may, must};
 use crate::eval::{names, spans, transform, windows};
-use crate::functions::Function;
 use crate::functions::Kind::{
     AggFunc, Boolean, Date, Float, IntOrInf, IntOrInterval, Integer, Interval, Node, SeriesList, Text,
 };
+use crate::functions::{Function, Param};
+
+// Parameters that several functions take.
+const WINDOW: &[Param] = &[SERIES, must("windowSize", IntOrInterval), may("xFilesFactor", Float, "")];
+const GROWTH: &[Param] = &[SERIES, may("maxValue", Float, ""), may("minValue", Float, "")];
+const TIME: &[Param] = &[must("name", Text), may("step", Integer, "60")];
+const XFF: &[Param] = &[SERIES, must("xFilesFactor", Float)];
+const FACTOR: &[Param] = &[SERIES, must("factor", Float)];
 
 /// The functions, by group.
 pub const FUNCTIONS: &[Function] = &[
@@ -96,18 +103,11 @@ pub const FUNCTIONS: &[Function] = &[
         "nonNegativeDerivative",
         "Transform",
         COMPUTES,
-        &[SERIES, may("maxValue", Float, ""), may("minValue", Float, "")],
+        GROWTH,
         transform::non_negative_derivative,
         "The growth of a counter from each value to the next.",
     ),
-    function(
-        "offset",
-        "Transform",
-        KEEPS,
-        &[SERIES, must("factor", Float)],
-        transform::offset,
-        "Values with a number added.",
-    ),
+    function("offset", "Transform", KEEPS, FACTOR, transform::offset, "Values with a number added."),
     function(
         "offsetToZero",
         "Transform",
@@ -120,18 +120,11 @@ pub const FUNCTIONS: &[Function] = &[
         "perSecond",
         "Transform",
         COMPUTES,
-        &[SERIES, may("maxValue", Float, ""), may("minValue", Float, "")],
+        GROWTH,
         transform::per_second,
         "The growth of a counter per second.",
     ),
-    function(
-        "pow",
-        "Transform",
-        COMPUTES,
-        &[SERIES, must("factor", Float)],
-        transform::pow,
-        "Values to a power.",
-    ),
+    function("pow", "Transform", COMPUTES, FACTOR, transform::pow, "Values to a power."),
     function(
         "round",
         "Transform",
@@ -140,14 +133,7 @@ pub const FUNCTIONS: &[Function] = &[
         transform::round,
         "Values rounded to so many decimals.",
     ),
-    function(
-        "scale",
-        "Transform",
-        COMPUTES,
-        &[SERIES, must("factor", Float)],
-        transform::scale,
-        "Values times a number.",
-    ),
+    function("scale", "Transform", COMPUTES, FACTOR, transform::scale, "Values times a number."),
     function(
         "scaleToSeconds",
         "Transform",
@@ -219,22 +205,8 @@ pub const FUNCTIONS: &[Function] = &[
         transform::transform_null,
         "Unknown values as a number.",
     ),
-    function(
-        "time",
-        "Transform",
-        COMPUTES,
-        &[must("name", Text), may("step", Integer, "60")],
-        transform::time,
-        "A line whose values are its times.",
-    ),
-    function(
-        "timeFunction",
-        "Transform",
-        COMPUTES,
-        &[must("name", Text), may("step", Integer, "60")],
-        transform::time,
-        "Another name of time.",
-    ),
+    function("time", "Transform", COMPUTES, TIME, transform::time, "A line whose values are its times."),
+    function("timeFunction", "Transform", COMPUTES, TIME, transform::time, "Another name of time."),
     function(
         "identity",
         "Calculate",
@@ -247,7 +219,7 @@ pub const FUNCTIONS: &[Function] = &[
         "movingAverage",
         "Calculate",
         COMPUTES,
-        &[SERIES, must("windowSize", IntOrInterval), may("xFilesFactor", Float, "")],
+        WINDOW,
         windows::average,
         "The average of the values before each one.",
     ),
@@ -255,7 +227,7 @@ pub const FUNCTIONS: &[Function] = &[
         "movingMax",
         "Calculate",
         COMPUTES,
-        &[SERIES, must("windowSize", IntOrInterval), may("xFilesFactor", Float, "")],
+        WINDOW,
         windows::max,
         "The largest of the values before each one.",
     ),
@@ -263,7 +235,7 @@ pub const FUNCTIONS: &[Function] = &[
         "movingMedian",
         "Calculate",
         COMPUTES,
-        &[SERIES, must("windowSize", IntOrInterval), may("xFilesFactor", Float, "")],
+        WINDOW,
         windows::median,
         "The middle one of the values before each one.",
     ),
@@ -271,7 +243,7 @@ pub const FUNCTIONS: &[Function] = &[
         "movingMin",
         "Calculate",
         COMPUTES,
-        &[SERIES, must("windowSize", IntOrInterval), may("xFilesFactor", Float, "")],
+        WINDOW,
         windows::min,
         "The smallest of the values before each one.",
     ),
@@ -279,7 +251,7 @@ pub const FUNCTIONS: &[Function] = &[
         "movingSum",
         "Calculate",
         COMPUTES,
-        &[SERIES, must("windowSize", IntOrInterval), may("xFilesFactor", Float, "")],
+        WINDOW,
         windows::sum,
         "The sum of the values before each one.",
     ),
@@ -356,18 +328,11 @@ pub const FUNCTIONS: &[Function] = &[
         "setXFilesFactor",
         "Special",
         CHOOSES,
-        &[SERIES, must("xFilesFactor", Float)],
+        XFF,
         names::set_xff,
         "The share of values that must be known.",
     ),
-    function(
-        "xFilesFactor",
-        "Special",
-        CHOOSES,
-        &[SERIES, must("xFilesFactor", Float)],
-        names::set_xff,
-        "Another name of setXFilesFactor.",
-    ),
+    function("xFilesFactor", "Special", CHOOSES, XFF, names::set_xff, "Another name of setXFilesFactor."),
     function(
         "substr",
         "Special",

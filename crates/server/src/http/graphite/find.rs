@@ -130,7 +130,7 @@ fn node_list(found: &[FoundNode], position: i64, is_ascii: bool) -> String {
 
 /// When the rows of a leaf begin and end, in seconds.
 fn interval(state: &Graphite, found: &FoundNode) -> Option<(i64, i64)> {
-    let status = &found.leaf.as_ref()?.status;
+    let status = found.leaf.as_ref()?;
     let units = i64::from(status.definition.units_per_second.max(1));
     let span = |rra: &rrd::definition::Rra| {
         rrd::grid::row_span(status.definition.step, rra.pdp_per_row).saturating_mul(rra.row_count as i64)

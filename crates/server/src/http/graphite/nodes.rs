@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use graphite::glob::{self, Glob};
+use rrd::definition::Definition;
 use store::engine::RrdStatus;
 use store::name::RrdName;
 
@@ -10,6 +11,7 @@ use crate::graphite_path::node;
 use crate::http::failure::Failure;
 use crate::http::rows::Budget;
 use crate::name_index::{Child, NameList};
+use crate::parallel::map_parts;
 use crate::service::Service;
 
 /// The most nodes that a pattern may find.
@@ -17,24 +19,50 @@ pub const FOUND_MAX: usize = 200_000;
 /// Nodes that are looked at between two looks at the clock.
 const EXAMINED_BETWEEN: usize = 1024;
 
-/// A data source.
-#[derive(Clone)]
-pub struct Leaf {
-    /// The RRD's name.
-    pub name: RrdName,
-    /// What is known of the RRD.
-    pub status: Arc<RrdStatus>,
-    /// The place of the data source.
-    pub ds: usize,
+/// RRDs that a thread is worth: it costs as much as opening a few of them.
+const RRDS_OF_THREAD: usize = 32;
+
+/// What fits a pattern as far as names say: a directory, an RRD, or an RRD whose sources may fit.
+pub struct Candidate {
+    /// Its path, without the source.
+    path: String,
+    /// The RRD whose sources may fit.
+    pub rrd: Option<RrdName>,
+}
+
+/// All that fits a pattern as far as names say.
+pub struct Candidates {
+    /// They, in the order of the names.
+    pub all: Vec<Candidate>,
+    /// What fits their sources.
+    leaf: Glob,
+}
+
+impl Candidates {
+    /// Whether a source of an RRD fits.
+    pub fn has_leaf(&self, definition: &Definition) -> bool {
+        definition.ds.iter().any(|source| self.leaf.matches(&node(source.name.as_bytes())))
+    }
+
+    /// The sources of a candidate that fit: their places, and their paths.
+    pub fn leaves<'a>(
+        &'a self,
+        candidate: &'a Candidate,
+        definition: &'a Definition,
+    ) -> impl Iterator<Item = (usize, String)> + 'a {
+        definition.ds.iter().enumerate().filter_map(|(ds, source)| {
+            let leaf = node(source.name.as_bytes());
+            self.leaf.matches(&leaf).then(|| (ds, format!("{}.{leaf}", candidate.path)))
+        })
+    }
 }
 
 /// A node that was found.
-#[derive(Clone)]
 pub struct FoundNode {
     /// Its path.
     pub path: String,
-    /// The data source, if it is one.
-    pub leaf: Option<Leaf>,
+    /// The RRD, if it is a data source.
+    pub leaf: Option<Arc<RrdStatus>>,
 }
 
 impl FoundNode {
@@ -44,10 +72,43 @@ impl FoundNode {
     }
 }
 
+/// What may fit `pattern`; with `leaves_only`, only RRDs whose sources may.
+///
+/// # Errors
+/// 400 for a pattern that is none, 503 when the time is over, either when there is no memory.
+pub fn candidates(
+    list: &NameList,
+    budget: &Budget,
+    pattern: &str,
+    leaves_only: bool,
+) -> Result<Candidates, Failure> {
+    budget.count(0)?;
+    let globs = glob::of_path(pattern).map_err(Failure::bad)?;
+    if globs.iter().filter(|glob| matches!(glob, Glob::Levels)).count() > 1 {
+        return Err(Failure::bad(format!("{pattern}: ** may be there once")));
+    }
+    let mut walk = Walk { list, budget, leaves_only, examined: 0, found: Vec::new() };
+    walk.level(b"", "", &globs)?;
+    let all = walk.found;
+    Ok(Candidates { all, leaf: globs.into_iter().next_back().unwrap_or(Glob::Any) })
+}
+
+/// 413: a pattern fits too many nodes.
+pub fn too_many() -> Failure {
+    Failure::too_much(format!("more than {FOUND_MAX} nodes: ask for fewer at once"))
+}
+
+/// Puts what was found in order, each path once: of two with the same path, the first name remains.
+pub fn in_order<T>(mut found: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
+    found.sort_by(|one, other| path(one).cmp(path(other)));
+    found.dedup_by(|one, other| path(one) == path(other));
+    found
+}
+
 /// The nodes that fit `pattern`, in order of their paths, each once.
 ///
 /// # Errors
-/// 400 for a pattern that is none, 413 when there are too many, 503 when the time is over.
+/// As [`candidates`]; 413 when there are too many.
 pub fn find(
     service: &Service,
     list: &NameList,
@@ -55,26 +116,44 @@ pub fn find(
     pattern: &str,
     leaves_only: bool,
 ) -> Result<Vec<FoundNode>, Failure> {
-    let globs = glob::of_path(pattern).map_err(Failure::bad)?;
-    if globs.iter().filter(|glob| matches!(glob, Glob::Levels)).count() > 1 {
-        return Err(Failure::bad(format!("{pattern}: ** may be there once")));
+    let candidates = candidates(list, budget, pattern, leaves_only)?;
+    let resolve = |part: &[Candidate]| -> Result<Vec<FoundNode>, Failure> {
+        let mut found = Vec::new();
+        for candidate in part {
+            let Some(name) = &candidate.rrd else {
+                found.push(FoundNode { path: candidate.path.clone(), leaf: None });
+                continue;
+            };
+            budget.count(0)?;
+            // It may be gone since the list was made, or unreadable.
+            let Ok(status) = service.engine.status(name) else { continue };
+            let status = Arc::new(status);
+            for (_, path) in candidates.leaves(candidate, &status.definition) {
+                budget.hold((path.len() + size_of::<FoundNode>()) as u64)?;
+                found.push(FoundNode { path, leaf: Some(Arc::clone(&status)) });
+            }
+            if found.len() > FOUND_MAX {
+                return Err(too_many());
+            }
+        }
+        Ok(found)
+    };
+    let mut found = Vec::new();
+    for part in map_parts(&candidates.all, RRDS_OF_THREAD, resolve) {
+        found.extend(part?);
     }
-    let mut walk = Walk { service, list, budget, leaves_only, examined: 0, found: Vec::new() };
-    walk.level(b"", "", &globs)?;
-    let mut found = walk.found;
-    // Stable, so that of two with the same path the first name remains.
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    found.dedup_by(|one, other| one.path == other.path);
-    Ok(found)
+    match found.len() > FOUND_MAX {
+        true => Err(too_many()),
+        false => Ok(in_order(found, |found| &found.path)),
+    }
 }
 
 struct Walk<'a> {
-    service: &'a Service,
     list: &'a NameList,
     budget: &'a Budget,
     leaves_only: bool,
     examined: usize,
-    found: Vec<FoundNode>,
+    found: Vec<Candidate>,
 }
 
 impl Walk<'_> {
@@ -146,15 +225,11 @@ impl Walk<'_> {
         if self.examined.is_multiple_of(EXAMINED_BETWEEN) { self.budget.count(0) } else { Ok(()) }
     }
 
-    fn add(&mut self, path: String, leaf: Option<Leaf>) -> Result<(), Failure> {
-        if leaf.is_none() && self.leaves_only {
-            return Ok(());
+    fn add(&mut self, path: String, rrd: Option<RrdName>) -> Result<(), Failure> {
+        if rrd.is_some() || !self.leaves_only {
+            self.budget.hold((path.len() + size_of::<Candidate>()) as u64)?;
+            self.found.push(Candidate { path, rrd });
         }
-        if self.found.len() >= FOUND_MAX {
-            return Err(Failure::too_much(format!("more than {FOUND_MAX} nodes: ask for fewer at once")));
-        }
-        self.budget.hold(path.len() as u64 + size_of::<FoundNode>() as u64)?;
-        self.found.push(FoundNode { path, leaf });
         Ok(())
     }
 
@@ -166,23 +241,12 @@ impl Walk<'_> {
     }
 
     fn rrd(&mut self, name: &[u8], path: &str, own: &str, rest: &[Glob]) -> Result<(), Failure> {
-        let glob = match rest {
-            [] => return self.add(format!("{path}{own}"), None),
-            [glob] => glob,
-            _ => return Ok(()),
-        };
-        // It may be gone since the list was made, or unreadable.
-        let Ok(name) = RrdName::new(name) else { return Ok(()) };
-        let Ok(status) = self.service.engine.status(&name) else { return Ok(()) };
-        let status = Arc::new(status);
-        for (ds, source) in status.definition.ds.iter().enumerate() {
-            let leaf = node(source.name.as_bytes());
-            if glob.matches(&leaf) {
-                let (name, status) = (name.clone(), Arc::clone(&status));
-                self.add(format!("{path}{own}.{leaf}"), Some(Leaf { name, status, ds }))?;
-            }
+        let path = format!("{path}{own}");
+        match (rest, RrdName::new(name)) {
+            ([], _) => self.add(path, None),
+            ([_], Ok(name)) => self.add(path, Some(name)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

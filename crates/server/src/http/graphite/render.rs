@@ -18,7 +18,7 @@ use crate::http::rows::Budget;
 const VALUES_MAX: u64 = 50_000_000;
 /// The most targets of a request.
 const TARGETS_MAX: usize = 2_000;
-/// Bytes of a point in an answer, with its time.
+/// Bytes of a point in an answer, with its time, without a name.
 const POINT_BYTES: u64 = 40;
 
 /// What is asked for.
@@ -117,9 +117,7 @@ pub fn render(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result
     if let Some(format) = picture {
         return picture::draw(state, headers, &budget, &all, (request.from, request.until), (&look, format));
     }
-    let points: usize =
-        all.iter().map(|series| series.values.len() / series.values_per_point.max(1) + 8).sum();
-    budget.hold(points as u64 * POINT_BYTES)?;
+    budget.hold(all.iter().map(|series| answer_bytes(series, &format)).sum())?;
     Ok(match &*format {
         "json" => {
             let text = output::json(&all, request.skips_unknown, request.is_pretty);
@@ -137,6 +135,15 @@ pub fn render(state: &Graphite, headers: &HeaderMap, mut query: Query) -> Result
     })
 }
 
+/// The most memory that an answer takes for a series, in bytes.
+fn answer_bytes(series: &Series, format: &str) -> u64 {
+    let points = (series.values.len() / series.values_per_point.max(1) + 8) as u64;
+    let texts = series.tags.iter().map(|(tag, value)| tag.len() + value.len()).sum::<usize>();
+    let of_point = if format == "csv" { 2 * series.name.len() as u64 } else { 0 } + POINT_BYTES;
+    // What is not ASCII takes three times its bytes in JSON.
+    points * of_point + 3 * (series.name.len() + series.expression.len() + texts) as u64
+}
+
 /// Values for templates: `template[name]=value`.
 fn templates(query: Query) -> Vec<(String, String)> {
     let one = |(key, value): (String, Vec<u8>)| {
@@ -152,7 +159,8 @@ fn evaluated(
     calendar: &dyn Calendar,
     budget: &Budget,
 ) -> Result<Vec<Series>, GraphiteRefusal> {
-    let mut source = GraphiteSource::new(&state.service, &state.rules, &state.indexes, budget);
+    let (service, rules, indexes) = (&state.service, &state.rules, &state.indexes);
+    let mut source = GraphiteSource { service, rules, indexes, budget };
     let evaluator = Evaluator::new(&mut source, calendar, request.now);
     let mut evaluator = evaluator.with_templates(request.templates.clone());
     // What setXFilesFactor says holds for the targets after it, too.

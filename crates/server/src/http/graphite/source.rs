@@ -1,23 +1,28 @@
 //! Rows of the store for Graphite's functions.
 
+use std::sync::Arc;
+
 use graphite::{Select, Source, SourceError, SourceSeries, TagCondition, Wanted};
 use promql::{Labels, Matcher, NAME, Operator};
 use rrd::definition::{Cf, Definition};
 use rrd::fetch::{FetchRequest, FetchRows};
-use rrd::plan::{FETCH_VALUES_MAX, plan};
-use store::engine::RrdStatus;
+use rrd::plan::{Plan, PlanError, plan};
+use store::engine::{RrdStatus, StoreError};
 use store::name::RrdName;
 use suggest::MetricRules;
 
-use super::nodes::{self, Leaf};
+use super::nodes::{self, Candidate, FOUND_MAX};
 use crate::http::api::names::name_list;
 use crate::http::failure::Failure;
-use crate::http::prometheus::index::Indexes;
-use crate::http::rows::{Budget, fetch};
+use crate::http::prometheus::index::{FoundSeries, Indexes};
+use crate::http::rows::Budget;
+use crate::parallel::map_parts;
 use crate::service::Service;
 
 /// The most series of a pattern.
 const SERIES_MAX: usize = 200_000;
+/// Series that a thread is worth: it costs as much as reading a day of a few of them.
+const SERIES_OF_THREAD: usize = 32;
 
 /// The store of a request.
 pub struct GraphiteSource<'a> {
@@ -29,20 +34,12 @@ pub struct GraphiteSource<'a> {
     pub indexes: &'a Indexes,
     /// What the request may take.
     pub budget: &'a Budget,
-    /// The rows that were read last: data sources of one RRD are read together.
-    last: Option<(RrdName, FetchRequest, FetchRows)>,
 }
 
-impl<'a> GraphiteSource<'a> {
-    /// That of a request.
-    pub fn new(
-        service: &'a Service,
-        rules: &'a MetricRules,
-        indexes: &'a Indexes,
-        budget: &'a Budget,
-    ) -> GraphiteSource<'a> {
-        GraphiteSource { service, rules, indexes, budget, last: None }
-    }
+/// Rows of an RRD, with what it was when they were read.
+struct Read {
+    definition: Arc<Definition>,
+    rows: FetchRows,
 }
 
 impl Source for GraphiteSource<'_> {
@@ -63,21 +60,47 @@ impl Source for GraphiteSource<'_> {
 }
 
 impl GraphiteSource<'_> {
-    fn by_path(&mut self, pattern: &str, wanted: &Wanted<'_>) -> Result<Vec<SourceSeries>, Failure> {
+    fn by_path(&self, pattern: &str, wanted: &Wanted<'_>) -> Result<Vec<SourceSeries>, Failure> {
         let list = name_list(self.service)?;
-        let mut all = Vec::new();
-        for found in nodes::find(self.service, &list, self.budget, pattern, true)? {
-            let Some(leaf) = found.leaf else { continue };
-            if let Some(mut series) = self.series(&leaf, wanted)? {
-                series.name = found.path;
-                all.push(series);
+        let candidates = nodes::candidates(&list, self.budget, pattern, true)?;
+        let read = |part: &[Candidate]| -> Result<Vec<SourceSeries>, Failure> {
+            let mut all = Vec::new();
+            for candidate in part {
+                let Some(name) = &candidate.rrd else { continue };
+                let is_meant = |definition: &Definition| candidates.has_leaf(definition);
+                let Some(Read { definition, rows }) = self.rows(name, wanted, is_meant)? else { continue };
+                for (ds, path) in candidates.leaves(candidate, &definition) {
+                    self.budget.hold((rows.row_count() * 8 + path.len()) as u64)?;
+                    all.push(SourceSeries { name: path, ..column(&rows, ds) });
+                }
+                if all.len() > FOUND_MAX {
+                    return Err(nodes::too_many());
+                }
             }
+            Ok(all)
+        };
+        let all = self.of_parts(&candidates.all, read)?;
+        match all.len() > FOUND_MAX {
+            true => Err(nodes::too_many()),
+            false => Ok(nodes::in_order(all, |series| &series.name)),
         }
-        Ok(all)
+    }
+
+    /// What `read` makes of the parts that threads take.
+    fn of_parts<T: Sync>(
+        &self,
+        all: &[T],
+        read: impl Fn(&[T]) -> Result<Vec<SourceSeries>, Failure> + Sync,
+    ) -> Result<Vec<SourceSeries>, Failure> {
+        let mut together = Vec::with_capacity(all.len());
+        for part in map_parts(all, SERIES_OF_THREAD, read) {
+            together.extend(part?);
+        }
+        Ok(together)
     }
 
     fn by_tags(
-        &mut self,
+        &self,
         conditions: &[TagCondition],
         wanted: &Wanted<'_>,
     ) -> Result<Vec<SourceSeries>, Failure> {
@@ -92,10 +115,26 @@ impl GraphiteSource<'_> {
             found.push(series);
             Ok(true)
         })?;
+        let mut all = self.of_parts(&found, |part| self.tagged_series(part, wanted))?;
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    fn tagged_series(&self, part: &[FoundSeries], wanted: &Wanted<'_>) -> Result<Vec<SourceSeries>, Failure> {
         let mut all = Vec::new();
-        for one in found {
-            let leaf = Leaf { name: one.name, status: one.status, ds: usize::from(one.entry.ds) };
-            let Some(mut series) = self.series(&leaf, wanted)? else { continue };
+        // Data sources of one RRD are read together.
+        let mut last: Option<(&RrdName, Option<Read>)> = None;
+        for one in part {
+            if last.as_ref().is_none_or(|(name, _)| **name != one.name) {
+                last = Some((&one.name, self.rows(&one.name, wanted, |_| true)?));
+            }
+            let Some((_, Some(Read { rows, .. }))) = &last else { continue };
+            // It may have been tuned since it was found.
+            let source = one.status.definition.ds.get(usize::from(one.entry.ds));
+            let ds = source.and_then(|source| rows.ds_names.iter().position(|name| *name == source.name));
+            let Some(ds) = ds else { continue };
+            self.budget.hold(rows.row_count() as u64 * 8)?;
+            let mut series = column(rows, ds);
             if one.entry.is_counter {
                 let (mut sum, step) = (0.0, series.step as f64);
                 for value in series.values.iter_mut().filter(|value| !value.is_nan()) {
@@ -106,40 +145,49 @@ impl GraphiteSource<'_> {
             (series.name, series.tags) = tagged(&one.labels);
             all.push(series);
         }
-        all.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(all)
     }
 
-    /// The rows of a data source, without its name; `None` if it was removed since it was found.
-    fn series(&mut self, leaf: &Leaf, wanted: &Wanted<'_>) -> Result<Option<SourceSeries>, Failure> {
-        let request = FetchRequest {
-            cf: archive_cf(&leaf.status, wanted),
-            start: wanted.from.max(0),
-            end: wanted.until.max(1),
-            step: 1,
-            values_max: FETCH_VALUES_MAX,
-        };
-        let is_last =
-            |(name, last, _): &(RrdName, FetchRequest, FetchRows)| *name == leaf.name && *last == request;
-        if !self.last.as_ref().is_some_and(is_last) {
-            let rows = match fetch(self.service, self.budget, leaf.name.as_bytes(), request) {
-                Ok(rows) => rows,
-                Err(failure) if failure.status() == axum::http::StatusCode::NOT_FOUND => return Ok(None),
-                Err(failure) => return Err(failure),
-            };
-            self.last = Some((leaf.name.clone(), request, rows));
+    /// The rows of an RRD that `is_meant`; `None` if it is not, was removed since it was found, or is unreadable.
+    fn rows(
+        &self,
+        name: &RrdName,
+        wanted: &Wanted<'_>,
+        is_meant: impl Fn(&Definition) -> bool,
+    ) -> Result<Option<Read>, Failure> {
+        let mut planned = None;
+        let read = self.service.engine.chosen_rows(name, &mut |status| {
+            let plan = is_meant(&status.definition).then(|| self.plan(status, wanted));
+            let rows =
+                plan.as_ref().and_then(|plan| plan.as_ref().ok()).map(|plan| (plan.rra, plan.rows.clone()));
+            planned = Some((Arc::clone(&status.definition), plan));
+            rows
+        });
+        match (read, planned) {
+            (_, Some((_, Some(Err(failure))))) => Err(failure),
+            (Ok(Some(values)), Some((definition, Some(Ok(plan))))) => {
+                Ok(Some(Read { rows: FetchRows::new(&definition, &plan, values), definition }))
+            }
+            (Ok(_), _) | (Err(StoreError::NoSuchRrd(_)), _) => Ok(None),
+            (Err(error @ StoreError::TooFast(_)), _) | (Err(error), Some(_)) => {
+                Err(Failure::of_store(name.as_bytes(), &error))
+            }
+            (Err(_), None) => Ok(None),
         }
-        let Some((_, _, rows)) = &self.last else { return Ok(None) };
-        // It may have been tuned since it was found.
-        let ds = leaf
-            .status
-            .definition
-            .ds
-            .get(leaf.ds)
-            .and_then(|ds| rows.ds_names.iter().position(|name| *name == ds.name));
-        let Some(ds) = ds else { return Ok(None) };
-        self.budget.hold(rows.row_count() as u64 * 8)?;
-        Ok(Some(column(rows, ds)))
+    }
+
+    /// The rows to read of an RRD, within the budget.
+    fn plan(&self, status: &RrdStatus, wanted: &Wanted<'_>) -> Result<Plan, Failure> {
+        let definition = &status.definition;
+        let request =
+            FetchRequest::new(archive_cf(status, wanted), wanted.from.max(0), wanted.until.max(1), 1);
+        let plan = plan(definition, status.last_update.whole, &request).map_err(|error| match error {
+            PlanError::TooMany { .. } => Failure::too_much(error),
+            error => Failure::refused(error),
+        })?;
+        let count = plan.rows.end.saturating_sub(plan.rows.start).max(0) as u64;
+        self.budget.take(count.saturating_mul(definition.ds.len() as u64))?;
+        Ok(plan)
     }
 }
 
