@@ -6,7 +6,6 @@
 
 pub mod fill;
 pub mod fuzzing;
-pub mod http;
 pub mod influx;
 pub mod merge;
 pub mod openmetrics;

@@ -12,10 +12,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::rows::{Archives, MS, Run, Selection, leave_out};
+use crate::rows::{Archives, MS, Run, Selection, check_times, leave_out};
 use rrd::definition::Cf;
+use rrd::when::calendar::{Calendar, Civil, Utc};
 use spill::Spill;
 
 /// The file of a partition.
@@ -70,8 +72,10 @@ pub enum DatasetError {
     Parquet(PathBuf, String),
     /// Another export writes the same data set.
     InUse(PathBuf),
-    /// A name is no text, which columns of names are.
-    Name(String),
+    /// An RRD cannot be written, for its name or its times; others can.
+    Rrd(String),
+    /// What is in the directory is partitioned otherwise; names a directory or file of it.
+    Otherwise(PathBuf),
 }
 
 impl fmt::Display for DatasetError {
@@ -86,9 +90,13 @@ impl fmt::Display for DatasetError {
             DatasetError::InUse(path) => {
                 write!(f, "\"{}\" is being written by another export; wait until it ends", path.display())
             }
-            DatasetError::Name(name) => {
-                write!(f, "the name {name} is not UTF-8, which Parquet's texts are; rename the RRD")
-            }
+            DatasetError::Rrd(why) => f.write_str(why),
+            DatasetError::Otherwise(path) => write!(
+                f,
+                "the data set is partitioned otherwise, as \"{}\" shows, and would have its rows twice; export with the same \
+                 --by, or into another directory",
+                path.display()
+            ),
         }
     }
 }
@@ -123,7 +131,7 @@ impl Dataset {
     /// Begins, in a directory that is made if it is not there.
     ///
     /// # Errors
-    /// When it cannot be made or another export uses it.
+    /// When it cannot be made, another export uses it, or its partitions are others.
     pub fn open(
         directory: &Path,
         partitions: Partitions,
@@ -138,6 +146,12 @@ impl Dataset {
             Err(fs::TryLockError::WouldBlock) => return Err(DatasetError::InUse(directory.to_path_buf())),
             Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
         }
+        // Another export that has just ended may have removed the file that this lock is of.
+        let of_lock = lock.metadata().map_err(failed)?;
+        if !fs::metadata(waiting.join("lock")).is_ok_and(|there| there.ino() == of_lock.ino()) {
+            return Err(DatasetError::InUse(directory.to_path_buf()));
+        }
+        check_partitions(directory, partitions)?;
         // What an export that was ended left.
         for entry in fs::read_dir(&waiting).map_err(failed)?.flatten() {
             if entry.file_name() != "lock" {
@@ -157,11 +171,14 @@ impl Dataset {
     /// Adds the rows of one RRD. RRDs come in the order of their names.
     ///
     /// # Errors
-    /// [`DatasetError::Name`], after which others may follow; when the disk fails.
+    /// [`DatasetError::Rrd`], after which others may follow; when the disk fails.
     pub fn add(&mut self, name: &[u8], runs: &[Run]) -> Result<(), DatasetError> {
         let Ok(name) = std::str::from_utf8(name) else {
-            return Err(DatasetError::Name(format!("\"{}\"", name.escape_ascii())));
+            return Err(DatasetError::Rrd(
+                "its name is not UTF-8, which Parquet's texts are; rename it".into(),
+            ));
         };
+        check_times(runs).map_err(DatasetError::Rrd)?;
         let tree = name.split_once('/').map(|(tree, _)| tree);
         let tree = if self.partitions.by_tree { tree } else { None };
         for run in runs {
@@ -179,7 +196,7 @@ impl Dataset {
             }
         }
         if self.held > WAITING_BYTES_MAX {
-            for spill in self.waiting.values_mut() {
+            for spill in self.waiting.values_mut().filter(|spill| spill.waits()) {
                 spill.flush().map_err(|error| DatasetError::Io(spill.path().to_path_buf(), error))?;
             }
             self.held = 0;
@@ -217,9 +234,9 @@ impl Dataset {
         if !self.partitions.by_month {
             return (day, (day + 1) * DAY_MS);
         }
-        let (year, month, of_month) = civil(day);
-        let first = day - i64::from(of_month) + 1;
-        (first, (first + days_in(year, month)) * DAY_MS)
+        let civil = date(day);
+        let next = Civil { year: civil.year, month: civil.month + 1, day: 1, ..Civil::default() };
+        (day - i64::from(civil.day) + 1, Utc.time(&next).saturating_mul(MS))
     }
 }
 
@@ -238,7 +255,24 @@ fn write(directory: &Path, spill: Spill, archives: Archives) -> Result<Option<u6
     let failed = |error| DatasetError::Io(directory.to_path_buf(), error);
     fs::create_dir_all(directory).map_err(failed)?;
     let beside = directory.join(format!(".{FILE_NAME}.partial"));
-    let mut writer = file::Writer::new(&beside, &source)?;
+    let rows = write_merged(&beside, &source, spill, old, archives).inspect_err(|_| {
+        // A disk that is full needs the room; else the next export overwrites it.
+        let _stays = fs::remove_file(&beside);
+    })?;
+    fs::rename(&beside, &path).map_err(failed)?;
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    Ok(Some(rows))
+}
+
+/// Writes the file of a partition: what waits, merged with what was there; returns its number of rows.
+fn write_merged(
+    path: &Path,
+    source: &str,
+    spill: Spill,
+    old: Option<file::Reader>,
+    archives: Archives,
+) -> Result<u64, DatasetError> {
+    let mut writer = file::Writer::new(path, source)?;
     let mut new = spill.read()?.peekable();
     let mut old = old.into_iter().flatten().peekable();
     loop {
@@ -257,10 +291,30 @@ fn write(directory: &Path, spill: Spill, archives: Archives) -> Result<Option<u6
         }
         writer.add(&group)?;
     }
-    let rows = writer.finish()?;
-    fs::rename(&beside, &path).map_err(failed)?;
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
-    Ok(Some(rows))
+    writer.finish()
+}
+
+/// Refuses a data set with other partitions: each row would be there twice.
+fn check_partitions(directory: &Path, partitions: Partitions) -> Result<(), DatasetError> {
+    let failed = |error| DatasetError::Io(directory.to_path_buf(), error);
+    for period in fs::read_dir(directory).map_err(failed)?.flatten() {
+        let name = period.file_name();
+        let by_month = name.as_encoded_bytes().starts_with(b"month=");
+        if !by_month && !name.as_encoded_bytes().starts_with(b"day=") {
+            continue;
+        }
+        if by_month != partitions.by_month {
+            return Err(DatasetError::Otherwise(period.path()));
+        }
+        for entry in fs::read_dir(period.path()).map_err(failed)?.flatten() {
+            let name = entry.file_name();
+            let by_tree = name.as_encoded_bytes().starts_with(b"tree=");
+            if (by_tree || name == FILE_NAME) && by_tree != partitions.by_tree {
+                return Err(DatasetError::Otherwise(entry.path()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds the rows that were there; of two for the same time, the new one counts.
@@ -298,7 +352,8 @@ fn union(new: &Run, old: &Run) -> Run {
 
 /// The directory of a partition, as Hive spells it.
 fn directory_of(partition: &Partition, partitions: Partitions) -> PathBuf {
-    let (year, month, day) = civil(partition.day);
+    let Civil { year, month, day, .. } = date(partition.day);
+    let month = month + 1;
     let mut path = PathBuf::from(match partitions.by_month {
         true => format!("month={year:04}-{month:02}"),
         false => format!("day={year:04}-{month:02}-{day:02}"),
@@ -310,6 +365,11 @@ fn directory_of(partition: &Partition, partitions: Partitions) -> PathBuf {
     path
 }
 
+/// The date of a day since the epoch.
+fn date(day: i64) -> Civil {
+    Utc.local(day.saturating_mul(DAY_MS / MS))
+}
+
 /// A value in the name of a partition: all but letters, digits and some marks as `%XX`.
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
@@ -319,29 +379,6 @@ fn escaped(text: &str) -> String {
         }
         out
     })
-}
-
-/// Year, month and day of a day since the epoch, in the Gregorian calendar (Howard Hinnant's algorithm).
-fn civil(day: i64) -> (i64, u32, u32) {
-    let shifted = day + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32, of_month as u32)
-}
-
-fn days_in(year: i64, month: u32) -> i64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0) => 29,
-        2 => 28,
-        _ => 31,
-    }
 }
 
 #[cfg(test)]

@@ -11,23 +11,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use ::postgres::{Client, Transaction};
 
-use crate::rows::{Archives, MS, Run};
+use crate::rows::{Archives, MS, Run, check_times};
 use connect::PostgresError;
 pub use schema::Layout;
 
-/// Rows that wait to be copied: some 60 MB in both forms. Guessed..
+/// Rows that wait to be copied: some 60 MB in both forms. Guessed.
 const BATCH_ROWS_MAX: usize = 1 << 20;
 /// RRDs of a batch: as many as one question about their series may name.
 const BATCH_RRDS_MAX: usize = 1000;
-
-/// What an export has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
-    /// RRDs looked at.
-    pub rrds: u64,
-    /// Rows copied.
-    pub rows: u64,
-}
 
 /// An export to a database.
 pub struct Tables {
@@ -38,7 +29,8 @@ pub struct Tables {
     again: bool,
     waiting: Vec<(String, Vec<Run>)>,
     waiting_rows: usize,
-    copied: Copied,
+    /// Rows copied.
+    copied: u64,
 }
 
 impl std::fmt::Debug for Tables {
@@ -54,8 +46,8 @@ struct Known {
     exported_to: Option<i64>,
 }
 
-/// The key of a series: name, data source, function, step in milliseconds.
-type Key = (String, String, &'static str, i64);
+/// The series that the database has of a name, data source and function, by their step in milliseconds.
+type KnownSeries = HashMap<(String, String, &'static str), BTreeMap<i64, Known>>;
 
 impl Tables {
     /// Connects and makes the tables that are not there yet.
@@ -65,20 +57,22 @@ impl Tables {
     pub fn open(url: &str, layout: Layout, archives: Archives, again: bool) -> Result<Self, PostgresError> {
         let mut client = connect::connect(url)?;
         schema::make(&mut client, &layout)?;
-        let (waiting, waiting_rows, copied) = (Vec::new(), 0, Copied::default());
+        let (waiting, waiting_rows, copied) = (Vec::new(), 0, 0);
         Ok(Tables { client, layout, archives, again, waiting, waiting_rows, copied })
     }
 
     /// Adds the rows of one RRD.
     ///
     /// # Errors
-    /// [`PostgresError::Name`], after which others may follow; when the server fails, after which none may.
+    /// [`PostgresError::Rrd`], after which others may follow; when the server fails, after which none may.
     pub fn add(&mut self, name: &[u8], runs: Vec<Run>) -> Result<(), PostgresError> {
         let Some(name) = std::str::from_utf8(name).ok().filter(|name| !name.contains('\0')) else {
-            return Err(PostgresError::Name(format!("\"{}\"", name.escape_ascii())));
+            return Err(PostgresError::Rrd(
+                "its name is not UTF-8, which PostgreSQL's texts are; rename it".into(),
+            ));
         };
         self.layout.check_name(name)?;
-        self.copied.rrds += 1;
+        check_times(&runs).map_err(PostgresError::Rrd)?;
         self.waiting_rows += runs.iter().map(|run| run.times.len()).sum::<usize>();
         self.waiting.push((name.to_string(), runs));
         if self.waiting_rows >= BATCH_ROWS_MAX || self.waiting.len() >= BATCH_RRDS_MAX {
@@ -87,11 +81,11 @@ impl Tables {
         Ok(())
     }
 
-    /// Copies what waits.
+    /// Copies what waits; returns how many rows were copied in all.
     ///
     /// # Errors
     /// When the server fails.
-    pub fn finish(mut self) -> Result<Copied, PostgresError> {
+    pub fn finish(mut self) -> Result<u64, PostgresError> {
         self.flush()?;
         Ok(self.copied)
     }
@@ -135,7 +129,7 @@ impl Tables {
         );
         transaction.execute(&update, &[&batch.reached.0, &batch.reached.1])?;
         transaction.commit()?;
-        self.copied.rows += rows;
+        self.copied += rows;
         Ok(())
     }
 }
@@ -161,13 +155,15 @@ struct Batch {
 
 impl Batch {
     /// Adds the runs of one data source and function.
-    fn add(&mut self, name: &str, group: &[Run], known: &HashMap<Key, Known>, how: How<'_>) {
-        let of = |run: &Run| known.get(&(name.to_string(), run.ds.clone(), run.cf.name(), run.step));
-        let farthest = group.iter().filter_map(|run| of(run)?.exported_to).max();
+    fn add(&mut self, name: &str, group: &[Run], known: &KnownSeries, how: How<'_>) {
+        let Some(first) = group.first() else { return };
+        let Some(known) = known.get(&(name.to_string(), first.ds.clone(), first.cf.name())) else { return };
+        // Also of steps that the RRD has no longer: what is there of a time stays the only one.
+        let farthest = known.values().filter_map(|series| series.exported_to).max();
         let oldest = group.iter().filter_map(|run| run.times.first()).min().copied();
         let tree = how.layout.tree(name);
         for run in group {
-            let Some(series) = of(run) else { continue };
+            let Some(series) = known.get(&run.step) else { continue };
             let after = match (how.again, how.archives) {
                 (true, _) => None,
                 (false, Archives::Finest) => farthest,
@@ -196,13 +192,14 @@ fn series(
     transaction: &mut Transaction<'_>,
     layout: &Layout,
     waiting: &[(String, Vec<Run>)],
-) -> Result<HashMap<Key, Known>, PostgresError> {
+) -> Result<KnownSeries, PostgresError> {
     let names: Vec<&str> = waiting.iter().map(|(name, _)| name.as_str()).collect();
     let mut known = ask(transaction, layout, &names)?;
     let (mut of, mut ds, mut cf, mut step) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (name, runs) in waiting {
         for run in runs {
-            if !known.contains_key(&(name.clone(), run.ds.clone(), run.cf.name(), run.step)) {
+            let steps = known.get(&(name.clone(), run.ds.clone(), run.cf.name()));
+            if !steps.is_some_and(|steps| steps.contains_key(&run.step)) {
                 of.push(name.as_str());
                 ds.push(run.ds.as_str());
                 cf.push(run.cf.name());
@@ -226,18 +223,19 @@ fn ask(
     transaction: &mut Transaction<'_>,
     layout: &Layout,
     names: &[&str],
-) -> Result<HashMap<Key, Known>, PostgresError> {
+) -> Result<KnownSeries, PostgresError> {
     let select = format!(
         "SELECT id, name, ds, cf, step, (extract(epoch FROM exported_to) * 1000)::bigint FROM {} WHERE name = ANY ($1)",
         layout.series()
     );
-    let mut known = HashMap::new();
+    let mut known = KnownSeries::new();
     for row in transaction.query(&select, &[&names])? {
         let (id, name, ds): (i64, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let (cf, step, exported_to): (String, f64, Option<i64>) =
             (row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
         let Some(cf) = rrd::definition::Cf::from_name(&cf) else { continue };
-        known.insert((name, ds, cf.name(), (step * MS as f64).round() as i64), Known { id, exported_to });
+        let step = (step * MS as f64).round() as i64;
+        known.entry((name, ds, cf.name())).or_default().insert(step, Known { id, exported_to });
     }
     Ok(known)
 }

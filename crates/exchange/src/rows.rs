@@ -6,6 +6,8 @@ use rrd::grid;
 
 /// Milliseconds in a second: times leave in milliseconds.
 pub const MS: i64 = 1000;
+/// The last time that leaves: the end of the year 9999, the last that all readers know.
+const TIME_LEAVES_MAX: i64 = 253_402_300_799_999;
 
 /// Which archives' rows leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +59,14 @@ impl Selection {
     /// The rows of an RRD that leave, ordered by the name of the data source, the function's name and the step. Runs
     /// without rows are among them: their newest time tells how far the RRD is.
     pub fn runs(&self, rrd: &Rrd) -> Vec<Run> {
-        let definition = &rrd.definition;
+        let last_update = rrd.shape().split(&rrd.live.words).last_update.whole;
+        self.runs_of(&rrd.definition, last_update, &rrd.archives)
+    }
+
+    /// The same of an RRD that was updated last at `last_update`, in its units, and of whose archives there are the newest rows,
+    /// or fewer: the oldest first, a value for each data source.
+    pub fn runs_of(&self, definition: &Definition, last_update: i64, archives: &[Vec<f64>]) -> Vec<Run> {
+        let parts = archives;
         let mut archives: Vec<usize> =
             (0..definition.rra.len()).filter(|&rra| self.takes(definition, rra)).collect();
         archives.sort_by_key(|&rra| {
@@ -73,7 +82,7 @@ impl Selection {
             for group in archives.chunk_by(|&a, &b| definition.rra[a].cf.cf() == definition.rra[b].cf.cf()) {
                 let first = runs.len();
                 for &rra in group {
-                    let mut run = self.run(rrd, ds, rra);
+                    let mut run = self.run(definition, last_update, (ds, rra), &parts[rra]);
                     if self.archives == Archives::Finest {
                         runs[first..].iter().for_each(|finer| leave_out(&mut run, finer));
                     }
@@ -87,7 +96,8 @@ impl Selection {
         runs
     }
 
-    fn takes(&self, definition: &Definition, rra: usize) -> bool {
+    /// Whether rows of this archive leave.
+    pub fn takes(&self, definition: &Definition, rra: usize) -> bool {
         let consolidation = &definition.rra[rra].cf;
         let wanted = match self.functions.is_empty() {
             true => !consolidation.is_holt_winters() || self.archives == Archives::All,
@@ -97,16 +107,19 @@ impl Selection {
         wanted && !consolidation.is_season()
     }
 
-    fn run(&self, rrd: &Rrd, ds: usize, rra: usize) -> Run {
-        let definition = &rrd.definition;
-        let last_update = rrd.shape().split(&rrd.live.words).last_update.whole;
+    fn run(
+        &self,
+        definition: &Definition,
+        last_update: i64,
+        (ds, rra): (usize, usize),
+        values: &[f64],
+    ) -> Run {
         let newest = definition.newest_row(rra, last_update);
         let span = definition.rra[rra].span(definition.step);
         let ms = |row: i64| {
             grid::row_time(row, span).saturating_mul(MS) / i64::from(definition.units_per_second.max(1))
         };
         let ds_count = definition.ds.len();
-        let values = &rrd.archives[rra];
         let oldest = newest - (values.len() / ds_count) as i64 + 1;
         let (mut times, mut known) = (Vec::new(), Vec::new());
         for (index, &value) in values.iter().skip(ds).step_by(ds_count).enumerate() {
@@ -127,6 +140,20 @@ impl Selection {
         run.times.drain(..from.min(to));
         run.values.drain(..from.min(to));
         run.newest = self.until.map_or(run.newest, |until| until.min(run.newest));
+    }
+}
+
+/// Refuses rows of no date that others know: one update in another unit than seconds makes such.
+///
+/// # Errors
+/// What is wrong.
+pub fn check_times(runs: &[Run]) -> Result<(), String> {
+    match runs.iter().any(|run| run.newest > TIME_LEAVES_MAX) {
+        true => {
+            Err("its newest rows are after the year 9999; was it updated in another unit than seconds?"
+                .into())
+        }
+        false => Ok(()),
     }
 }
 

@@ -10,23 +10,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use access::PathSet;
-use exchange::rows::{MS, Selection};
-use exchange::target::RowTarget;
+use exchange::rows::{MS, Run, Selection};
+use exchange::target::{RowOptions, RowTarget};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use rrd::grid;
 use rrd::time::Timestamp;
-use store::engine::Engine;
-use store::engine::StoreError;
+use store::engine::{Engine, RrdStatus, StoreError};
 use store::name::RrdName;
 
 /// How nice the threads are: below whatever answers clients.
 const NICE: i32 = 10;
+/// How long a stop waits for a round: a disk may be slow, and a database may never answer.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// How often it looks.
+const STOP_POLL: Duration = Duration::from_millis(10);
 
 /// One `[[sink]]`.
 #[derive(Clone, Debug)]
@@ -47,6 +51,7 @@ pub struct SinkStatus {
     rounds: AtomicU64,
     failures: AtomicU64,
     rows: AtomicU64,
+    passed_over: AtomicU64,
     /// When the newest round that succeeded began, in seconds since 1970.
     complete: AtomicU64,
 }
@@ -91,7 +96,7 @@ impl Sinks {
             let run = move || {
                 be_nice();
                 loop {
-                    let begun = std::time::Instant::now();
+                    let begun = Instant::now();
                     sink.round();
                     let rest = sink.settings.interval.saturating_sub(begun.elapsed());
                     if stopped.recv_timeout(rest) != Err(RecvTimeoutError::Timeout) {
@@ -107,12 +112,23 @@ impl Sinks {
         Ok(started)
     }
 
-    /// Ends the rounds and waits for the threads. What a round has not written, the first one after the next start does.
+    /// Ends the rounds and waits for the threads, but not for a database that does not answer. What a round has not written, the
+    /// first one after the next start does.
     pub fn stop(self) {
         self.ends.store(true, Ordering::Relaxed);
-        for (stop, thread) in self.threads {
-            drop(stop);
-            let _ended = thread.join();
+        let deadline = Instant::now() + STOP_PATIENCE;
+        let (stops, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
+        drop(stops);
+        for thread in threads {
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(STOP_POLL);
+            }
+            match thread.is_finished() {
+                true => drop(thread.join()),
+                false => tracing::warn!(
+                    "a sink is in the middle of a round and is left there; its target keeps none of it or all"
+                ),
+            }
         }
     }
 }
@@ -141,13 +157,13 @@ impl Sink {
         }
     }
 
-    /// One round; returns how many rows were written, or `None` when the daemon ends.
+    /// One round; returns how many rows were written, or `None` when the daemon ends. An RRD that cannot be read or written keeps no
+    /// other out.
     fn export(&mut self) -> Result<Option<u64>, String> {
-        let told = |error: StoreError| error.to_string();
-        let selection = Selection::default();
-        let mut writer = self.settings.to.begin(&selection)?;
+        let mut writer = self.settings.to.begin(&Selection::default(), &RowOptions::default())?;
         let mut seen: HashMap<Vec<u8>, Timestamp> = HashMap::new();
-        for name in self.engine.list(b"", true).map_err(told)? {
+        let mut passed_over = PassedOver::default();
+        for name in self.engine.list(b"", true).map_err(|error| error.to_string())? {
             if self.ends.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -156,31 +172,107 @@ impl Sink {
             }
             let Ok(rrd_name) = RrdName::new(&name) else { continue };
             let before = self.seen.get(&name).copied();
-            let status = match self.engine.status(&rrd_name) {
-                Ok(status) => status,
-                // It was removed since.
-                Err(StoreError::NoSuchRrd(_)) => continue,
-                Err(error) => return Err(error.to_string()),
-            };
-            if before != Some(status.last_update) {
-                let rrd = match self.engine.read(&rrd_name) {
-                    Ok(rrd) => rrd,
-                    Err(StoreError::NoSuchRrd(_)) => continue,
-                    Err(error) => return Err(format!("{rrd_name}: {error}")),
-                };
-                let units = i64::from(rrd.definition.units_per_second.max(1));
-                let after = before.map(|time| time.whole.saturating_mul(MS) / units);
-                let runs = Selection { after, ..selection.clone() }.runs(&rrd);
-                if let Err(why) = writer.add(&name, runs)? {
-                    tracing::debug!("{why}");
+            match self.new_rows(&rrd_name, before) {
+                Ok((last_update, runs)) => {
+                    if !runs.is_empty()
+                        && let Err(why) = writer.add(&name, runs)?
+                    {
+                        passed_over.add(&rrd_name, why);
+                    }
+                    // What came while it was read is read again in the next round.
+                    seen.insert(name, last_update);
+                }
+                // It was removed, or redefined, since.
+                Err(StoreError::NoSuchRrd(_)) => seen.extend(before.map(|before| (name, before))),
+                Err(error @ (StoreError::Stopping | StoreError::Poisoned(_))) => {
+                    return Err(error.to_string());
+                }
+                Err(error) => {
+                    passed_over.add(&rrd_name, error.to_string());
+                    seen.extend(before.map(|before| (name, before)));
                 }
             }
-            // What came while it was read is read again in the next round.
-            seen.insert(name, status.last_update);
         }
-        let rows = writer.finish()?;
+        let rows = writer.finish(&mut || {})?.rows;
         self.seen = seen;
+        if let Some(first) = passed_over.first {
+            self.status.passed_over.fetch_add(passed_over.count, Ordering::Relaxed);
+            let (to, count) = (&self.status.name, passed_over.count);
+            tracing::warn!(to, count, first, "a sink has passed over RRDs; all others are there");
+        }
         Ok(Some(rows))
+    }
+
+    /// When an RRD was updated last, and its rows that came after `before`; none, without a look at them, when it was not updated.
+    fn new_rows(
+        &self,
+        name: &RrdName,
+        before: Option<Timestamp>,
+    ) -> Result<(Timestamp, Vec<Run>), StoreError> {
+        let status = self.engine.status(name)?;
+        let last = status.last_update;
+        if before == Some(last) {
+            return Ok((last, Vec::new()));
+        }
+        // One of an older time is another RRD of that name.
+        let before = before.filter(|before| before.whole <= last.whole);
+        let units = i64::from(status.definition.units_per_second.max(1));
+        let after = before.map(|time| time.whole.saturating_mul(MS) / units);
+        let selection = Selection { after, ..Selection::default() };
+        if let Some(before) = before {
+            match self.newest_rows(name, &status, &selection, before.whole) {
+                Ok(Some(archives)) => {
+                    return Ok((last, selection.runs_of(&status.definition, last.whole, &archives)));
+                }
+                Ok(None) => return Ok((last, Vec::new())),
+                Err(StoreError::Unsupported(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((last, selection.runs(&self.engine.read(name)?)))
+    }
+
+    /// The rows of each archive that leaves from `before` on, in the RRD's units, and those before of one coarse row: by finer rows in
+    /// it, it is known whether it leaves. `None` when no row was completed since.
+    fn newest_rows(
+        &self,
+        name: &RrdName,
+        status: &RrdStatus,
+        selection: &Selection,
+        before: i64,
+    ) -> Result<Option<Vec<Vec<f64>>>, StoreError> {
+        let definition = &status.definition;
+        let taken: Vec<usize> =
+            (0..definition.rra.len()).filter(|&rra| selection.takes(definition, rra)).collect();
+        let span = |rra: usize| definition.rra[rra].span(definition.step);
+        let newest = |rra: usize| definition.newest_row(rra, status.last_update.whole);
+        if !taken.iter().any(|&rra| grid::row_time(newest(rra), span(rra)) > before) {
+            return Ok(None);
+        }
+        let longest = taken.iter().map(|&rra| span(rra)).max().unwrap_or(1);
+        let mut archives = vec![Vec::new(); definition.rra.len()];
+        for rra in taken {
+            let end = newest(rra) + 1;
+            let from = before.saturating_sub(longest).div_euclid(span(rra));
+            let oldest = end - definition.rra[rra].row_count as i64;
+            archives[rra] = self.engine.rows(name, definition, rra, from.clamp(oldest, end)..end)?;
+        }
+        Ok(Some(archives))
+    }
+}
+
+/// RRDs that a round has not exported.
+#[derive(Default)]
+struct PassedOver {
+    count: u64,
+    /// One of them, and why.
+    first: Option<String>,
+}
+
+impl PassedOver {
+    fn add(&mut self, name: &RrdName, why: String) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| format!("{name}: {why}"));
     }
 }
 
@@ -195,13 +287,19 @@ struct SinkLabel {
 
 type SinkNumber = (&'static str, &'static str, MetricType, fn(&SinkStatus) -> &AtomicU64);
 
-const NUMBERS: [SinkNumber; 4] = [
+const NUMBERS: [SinkNumber; 5] = [
     ("sink_rounds", "Rounds of the sink that succeeded", MetricType::Counter, |one| &one.rounds),
     (
         "sink_failures",
         "Rounds of the sink that failed; the next one repeats them",
         MetricType::Counter,
         |one| &one.failures,
+    ),
+    (
+        "sink_passed_over",
+        "RRDs that rounds of the sink have not exported, as the log says; each counts in each round",
+        MetricType::Counter,
+        |one| &one.passed_over,
     ),
     ("sink_rows", "Rows that the sink has written", MetricType::Counter, |one| &one.rows),
     (

@@ -15,8 +15,8 @@ use crate::rows::MS;
 
 /// Microseconds in a millisecond.
 const MICROS: i64 = 1000;
-/// The latest time in milliseconds that an RRD takes.
-const TIME_MS_MAX: i64 = TIME_MAX;
+/// Times in milliseconds that history may have.
+pub const TIMES: std::ops::RangeInclusive<i64> = 0..=TIME_MAX;
 
 /// An RRD of one data source while it is filled.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Filler {
     }
 
     fn update(&mut self, time: i64, text: &[u8]) {
-        if !(0..=TIME_MS_MAX).contains(&time) {
+        if !TIMES.contains(&time) {
             self.refused += 1;
             return;
         }

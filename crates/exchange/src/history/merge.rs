@@ -1,33 +1,41 @@
 //! History into an RRD that is there: rows that it does not know are taken from the history, everything else stays.
 
 use rrd::content::Rrd;
+use rrd::definition::Rra;
 use rrd::prefill::{Forecasts, Origin, prefill, unfit_source};
 
-/// Fills the unknown rows of `rrd` out of `history`, which has one data source: the same name's, or the only one of `rrd`.
-/// Returns how many rows it knows now that it did not.
+/// Fills the unknown rows of `rrd` out of `history`: each data source out of that of its name, and an only one out of an only one
+/// whatever their names. Returns how many values it knows now that it did not.
 ///
 /// # Errors
-/// When the RRD has another data source or counts other units.
+/// When the RRD has none of the history's data sources or counts other units.
 pub fn merge(rrd: &mut Rrd, history: &Rrd) -> Result<u64, String> {
     if let Some((_, why)) = unfit_source(&rrd.definition, &[history]) {
         return Err(format!("the RRD that is there cannot take it: {why}"));
     }
-    let name = &history.definition.ds[0].name;
-    let ds = match (rrd.definition.ds_index(name), rrd.definition.ds.len()) {
-        (Some(ds), _) => ds,
-        (None, 1) => 0,
-        (None, _) => return Err(format!("the RRD that is there has no data source \"{name}\"")),
+    let there = &history.definition;
+    // By the number of the data source here, that of the history.
+    let pairs: Vec<Option<usize>> = match (&rrd.definition.ds[..], &there.ds[..]) {
+        ([_], [_]) => vec![Some(0)],
+        (here, _) => here.iter().map(|ds| there.ds_index(&ds.name)).collect(),
     };
+    if pairs.iter().all(Option::is_none) {
+        let names: Vec<&str> = there.ds.iter().map(|ds| ds.name.as_str()).collect();
+        return Err(format!("the RRD that is there has no data source \"{}\"", names.join("\" or \"")));
+    }
     let start = rrd.shape().split(&rrd.live.words).last_update.whole;
-    let none = || Origin { name: String::new(), source: None };
-    let mut origins: Vec<Origin> = rrd.definition.ds.iter().map(|_| none()).collect();
-    origins[ds].name.clone_from(name);
+    let origin = |pair: &Option<usize>| Origin {
+        name: pair.map_or(String::new(), |other| there.ds[other].name.clone()),
+        source: None,
+    };
+    let origins: Vec<Origin> = pairs.iter().map(origin).collect();
     let mut filled = prefill(rrd.definition.clone(), start, &origins, &[history], Forecasts::Fresh);
-    adopt_rows(&mut filled, ds, history);
-    let ds_count = rrd.definition.ds.len();
+    for (ds, other) in pairs.iter().enumerate().filter_map(|(ds, pair)| Some((ds, (*pair)?))) {
+        adopt_rows(&mut filled, ds, history, other);
+    }
     let mut known = 0;
     for (archive, filled) in rrd.archives.iter_mut().zip(&filled.archives) {
-        let values = archive.iter_mut().zip(filled).skip(ds).step_by(ds_count);
+        let values = archive.iter_mut().zip(filled);
         for (value, filled) in values.filter(|(value, filled)| value.is_nan() && !filled.is_nan()) {
             *value = *filled;
             known += 1;
@@ -36,23 +44,21 @@ pub fn merge(rrd: &mut Rrd, history: &Rrd) -> Result<u64, String> {
     Ok(known)
 }
 
-/// Takes rows of archives that the history has, too, as they are: what is unknown there is not made up of finer ones.
-fn adopt_rows(filled: &mut Rrd, ds: usize, history: &Rrd) {
+/// Takes rows of archives that the history has, too, as they are: what is unknown there is not made up of finer ones. `ds` is the
+/// number of the data source here, `other` that of the history's.
+fn adopt_rows(filled: &mut Rrd, ds: usize, history: &Rrd, other: usize) {
     let last = |rrd: &Rrd| rrd.shape().split(&rrd.live.words).last_update.whole;
     let (last_here, last_there) = (last(filled), last(history));
     let (here, there) = (&filled.definition, &history.definition);
-    let ds_count = here.ds.len();
+    let (ds_count, count_there) = (here.ds.len(), there.ds.len());
     for (index, rra) in here.rra.iter().enumerate().filter(|(_, rra)| !rra.cf.is_holt_winters()) {
-        let is_same = |other: &&usize| {
-            let other = &there.rra[**other];
-            other.cf.cf() == rra.cf.cf() && other.span(there.step) == rra.span(here.step)
-        };
-        let all: Vec<usize> = (0..there.rra.len()).collect();
-        let Some(&other) = all.iter().find(is_same) else { continue };
-        let (rows, theirs) = (&mut filled.archives[index], &history.archives[other]);
+        let is_same =
+            |same: &Rra| same.cf.cf() == rra.cf.cf() && same.span(there.step) == rra.span(here.step);
+        let Some(same) = there.rra.iter().position(is_same) else { continue };
+        let (rows, theirs) = (&mut filled.archives[index], &history.archives[same]);
         let oldest_here = here.newest_row(index, last_here) - (rows.len() / ds_count) as i64 + 1;
-        let oldest_there = there.newest_row(other, last_there) - theirs.len() as i64 + 1;
-        for (nth, value) in theirs.iter().enumerate() {
+        let oldest_there = there.newest_row(same, last_there) - (theirs.len() / count_there) as i64 + 1;
+        for (nth, value) in theirs.iter().skip(other).step_by(count_there).enumerate() {
             let row = oldest_there + nth as i64 - oldest_here;
             if let Some(slot) = usize::try_from(row).ok().and_then(|row| rows.get_mut(row * ds_count + ds)) {
                 *slot = *value;

@@ -45,14 +45,6 @@ pub fn render(body: &[u8]) -> Result<Vec<RenderSeries>, String> {
     serde_json::from_slice(body).map_err(|error| format!("the answer is not Graphite's: {error}"))
 }
 
-/// Names that `/metrics/index.json` answers with.
-///
-/// # Errors
-/// Why it is no list of names.
-pub fn index(body: &[u8]) -> Result<Vec<String>, String> {
-    serde_json::from_slice(body).map_err(|error| format!("the answer is no list of metrics: {error}"))
-}
-
 #[derive(Debug, Deserialize)]
 struct QueryAnswer {
     status: String,
@@ -73,17 +65,26 @@ struct MatrixSeries {
     values: Vec<(f64, String)>,
 }
 
-/// Adds the series of an answer of `/api/v1/query_range`, or of `/api/v1/query` of a range.
+/// Adds the series of an answer of `/api/v1/query_range`, or of `/api/v1/query` of a range; says why to `refused` when it
+/// is none, how it names an error, or what is wrong with a series of it.
 ///
 /// # Errors
-/// Inside, why it is none or how it names an error; outside, when there is no room.
-pub fn add_matrix(body: &[u8], history: &mut History) -> Result<Result<(), String>, HistoryError> {
+/// When there is no room.
+pub fn add_matrix(
+    body: &[u8],
+    history: &mut History,
+    refused: &mut dyn FnMut(String),
+) -> Result<(), HistoryError> {
     let answer: QueryAnswer = match serde_json::from_slice(body) {
         Ok(answer) => answer,
-        Err(error) => return Ok(Err(format!("the answer is not Prometheus': {error}"))),
+        Err(error) => {
+            refused(format!("the answer is not Prometheus': {error}"));
+            return Ok(());
+        }
     };
     let Some(data) = answer.data.filter(|_| answer.status == "success") else {
-        return Ok(Err(answer.error.unwrap_or_else(|| "the answer has no data".to_string())));
+        refused(answer.error.unwrap_or_else(|| "the answer has no data".to_string()));
+        return Ok(());
     };
     for series in data.result {
         let name = series.metric.get("__name__").cloned().unwrap_or_default();
@@ -92,13 +93,18 @@ pub fn add_matrix(body: &[u8], history: &mut History) -> Result<Result<(), Strin
         let point =
             |(time, value): &(f64, String)| Some(((time * MS as f64).round() as i64, value.parse().ok()?));
         let points: Vec<(i64, f64)> = series.values.iter().filter_map(point).collect();
+        if points.is_empty() {
+            // Of native histograms there are no values.
+            refused(format!("{name}: it has no samples that are numbers"));
+            continue;
+        }
         let counts = ["_total", "_count", "_sum", "_bucket"].iter().any(|ending| name.ends_with(ending));
         let kind = if counts { Kind::Counter } else { Kind::Gauge };
         if let Err(error) = history.add(&name, labels, kind, &points)? {
-            return Ok(Err(format!("{name}: {error}")));
+            refused(format!("{name}: {error}"));
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -114,13 +120,17 @@ mod tests {
         assert!(render(b"{}").is_err());
         let mut history = History::default();
         let body = br#"{"status":"success","data":{"resultType":"matrix","result":[
+            {"metric":{},"values":[[1,"1"]]},{"metric":{"__name__":"h"},"histograms":[]},
             {"metric":{"__name__":"up_total","job":"x"},"values":[[1.5,"1"],[2,"+Inf"]]}]}}"#;
-        add_matrix(body, &mut history).expect("room").expect("an answer");
+        let mut why = Vec::new();
+        add_matrix(body, &mut history, &mut |one| why.push(one)).expect("room");
         let series = history.into_series();
         assert_eq!(Series::of_key(&series[0].0).to_string(), "up_total{job=\"x\"}");
         assert_eq!(series[0].1.points, [(1500, 1.0), (2000, f64::INFINITY)]);
         let error = br#"{"status":"error","errorType":"bad_data","error":"exceeded 11,000 points"}"#;
-        let refused = add_matrix(error, &mut History::default()).expect("room");
-        assert_eq!(refused, Err("exceeded 11,000 points".to_string()));
+        add_matrix(error, &mut History::default(), &mut |one| why.push(one)).expect("room");
+        // What is wrong with one series keeps none of the others out.
+        assert_eq!(why.len(), 3, "{why:?}");
+        assert!(why[1].starts_with("h: ") && why[2] == "exceeded 11,000 points", "{why:?}");
     }
 }

@@ -11,7 +11,7 @@ use rrd::when::parse_step;
 use serde::Deserialize;
 
 use super::Collected;
-use super::fill::Filler;
+use super::fill::{Filler, TIMES};
 use crate::rows::MS;
 
 /// Intervals that a guess of the step looks at.
@@ -127,7 +127,8 @@ impl HistoryTable {
     pub fn fill(&mut self, key: &[u8], collected: &Collected) -> Result<(String, Rrd, u64), String> {
         let (path, new) = self.place_key(key, collected, usual_interval(&collected.points) / MS)?;
         let definition = new.definition(&path)?;
-        let first = collected.points.first().map_or(0, |(time, _)| *time);
+        let first = collected.points.iter().map(|(time, _)| *time).find(|time| TIMES.contains(time));
+        let first = first.ok_or("none of its times can be an RRD's: is their unit another one?")?;
         let mut filler = Filler::new(definition, first.saturating_sub(new.step as i64 * MS).max(0));
         for (time, value) in &collected.points {
             filler.point(*time, *value);
@@ -144,7 +145,7 @@ fn usual_interval(points: &[(i64, f64)]) -> i64 {
     intervals.sort_unstable();
     let median = intervals.get(intervals.len() / 2).copied().unwrap_or(0);
     // A scrape is some milliseconds late now and then.
-    (median + MS / 2) / MS * MS
+    median.saturating_add(MS / 2) / MS * MS
 }
 
 #[cfg(test)]
@@ -170,6 +171,21 @@ mod tests {
         let rows = &Selection::default().runs(&rrd)[0];
         assert!(rows.values.iter().all(|rate| (rate - 2.0).abs() < 1e-3), "{rows:?}");
         assert!(rows.times.len() >= 18);
+    }
+
+    /// The distance of two such times is no number of milliseconds.
+    #[test]
+    fn times_that_none_can_have_are_refused() {
+        let mut table = HistoryTable::new(None, None, &[]).expect("rules");
+        for (points, is_filled) in [
+            (&[(i64::MIN, 1.0), (i64::MAX, 2.0)][..], false),
+            (&[(i64::MIN, 1.0), (60_000, 1.0), (120_000, 2.0), (i64::MAX, 2.0)], true),
+        ] {
+            let mut history = History::default();
+            history.add("a", [], Kind::Gauge, points).expect("room").expect("a series");
+            let (key, collected) = history.into_series().remove(0);
+            assert_eq!(table.fill(&key, &collected).is_ok(), is_filled, "{points:?}");
+        }
     }
 
     #[test]

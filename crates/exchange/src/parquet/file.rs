@@ -1,6 +1,7 @@
 //! One Parquet file: columns name, ds, cf, step (seconds), time (milliseconds, UTC), value; sorted in that order.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
@@ -32,8 +34,13 @@ const SOURCE: &str = "roundel.source";
 /// The columns, in order.
 const COLUMNS: [&str; 6] = ["name", "ds", "cf", "step", "time", "value"];
 
-fn parquet_failed(path: &Path) -> impl Fn(parquet::errors::ParquetError) -> DatasetError {
+fn parquet_failed(path: &Path) -> impl Fn(ParquetError) -> DatasetError {
     move |error| DatasetError::Parquet(path.to_path_buf(), error.to_string())
+}
+
+/// A disk that is full, say: what is there is not guilty of it.
+fn write_failed(path: &Path) -> impl Fn(ParquetError) -> DatasetError {
+    move |error| DatasetError::Io(path.to_path_buf(), io::Error::other(error))
 }
 
 /// A file while it is written.
@@ -72,7 +79,7 @@ impl Writer {
         // Dictionaries are how texts are written, not what readers are to see.
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
-            .map_err(parquet_failed(path))?;
+            .map_err(write_failed(path))?;
         Ok(Writer {
             path: path.to_path_buf(),
             schema,
@@ -120,13 +127,13 @@ impl Writer {
         columns.push(Arc::new(Float64Array::from(std::mem::take(&mut self.values))));
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .map_err(|error| DatasetError::Parquet(self.path.clone(), error.to_string()))?;
-        self.writer.write(&batch).map_err(parquet_failed(&self.path))
+        self.writer.write(&batch).map_err(write_failed(&self.path))
     }
 
     /// Completes the file on the disk; returns its number of rows.
     pub fn finish(mut self) -> Result<u64, DatasetError> {
         self.flush()?;
-        let file = self.writer.into_inner().map_err(parquet_failed(&self.path))?;
+        let file = self.writer.into_inner().map_err(write_failed(&self.path))?;
         file.sync_all().map_err(|error| DatasetError::Io(self.path, error))?;
         Ok(self.rows)
     }

@@ -38,6 +38,11 @@ impl Spill {
         &self.path
     }
 
+    /// Whether something waits in memory.
+    pub fn waits(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
     /// A hash of everything pushed, in order.
     pub fn hash(&self) -> u128 {
         self.hash.digest128()
@@ -127,10 +132,10 @@ impl Drop for Groups {
 
 fn read_run(input: &mut impl Read) -> io::Result<Option<Group>> {
     let mut length = [0; 4];
-    match input.read_exact(&mut length) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read?,
+    if input.read(&mut length[..1])? == 0 {
+        return Ok(None);
     }
+    input.read_exact(&mut length[1..])?;
     let name = text(input, length)?;
     let ds = next_text(input)?;
     let cf = Cf::from_name(&next_text(input)?).ok_or_else(|| io::Error::other("a function is unknown"))?;

@@ -94,13 +94,66 @@ fn what_is_no_file_of_ours_is_left_alone() {
     assert_eq!(fs::read(place.join(FILE_NAME)).expect("there"), b"PAR1 no");
 }
 
+/// The device takes no byte: the disk is full.
 #[test]
-fn days_have_dates() {
-    for (day, want) in
-        [(0, (1970, 1, 1)), (-1, (1969, 12, 31)), (11_016, (2000, 2, 29)), (20_783, (2026, 11, 26))]
-    {
-        assert_eq!(civil(day), want, "{day}");
+fn a_full_disk_is_named_and_leaves_what_was_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rows = |value: f64| vec![run(Cf::Average, 60_000, &[(DAY_MS, value)])];
+    export(directory.path(), Archives::Finest, &[("a/b", rows(1.0))]);
+    let place = directory.path().join("day=1970-01-02/tree=a");
+    let before = fs::read(place.join(FILE_NAME)).expect("there");
+    let beside = place.join(format!(".{FILE_NAME}.partial"));
+    std::os::unix::fs::symlink("/dev/full", &beside).expect("linked");
+    let partitions = Partitions { by_month: false, by_tree: true };
+    let mut dataset = Dataset::open(directory.path(), partitions, &Selection::default()).expect("begun");
+    dataset.add(b"a/b", &rows(2.0)).expect("added");
+    let error = dataset.finish(|| {}).expect_err("full").to_string();
+    assert!(error.contains("No space left") && !error.contains("move it away"), "{error}");
+    assert!(!beside.is_symlink());
+    assert_eq!(fs::read(place.join(FILE_NAME)).expect("there"), before);
+    export(directory.path(), Archives::Finest, &[("a/b", rows(2.0))]);
+    assert_eq!(self::rows(directory.path(), "day=1970-01-02/tree=a"), ["a/b AVERAGE 60000 86400000 2"]);
+}
+
+#[test]
+fn a_data_set_has_one_kind_of_partitions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    export(directory.path(), Archives::Finest, &[("a/b", vec![run(Cf::Max, 1000, &[(5000, 1.0)])])]);
+    for (by_month, by_tree) in [(true, true), (false, false), (true, false)] {
+        let other = Dataset::open(directory.path(), Partitions { by_month, by_tree }, &Selection::default());
+        let error = other.expect_err("refused").to_string();
+        assert!(error.contains("day=1970-01-01"), "{error}");
     }
-    assert_eq!((days_in(2000, 2), days_in(1900, 2), days_in(2026, 11)), (29, 28, 30));
+}
+
+#[test]
+fn periods_are_days_and_months() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (day, by_month, want) in [
+        (-1, false, (0, "day=1969-12-31")),
+        (11_016, false, (11_017, "day=2000-02-29")),
+        (11_016, true, (11_017, "month=2000-02")),
+        (20_783, true, (20_788, "month=2026-11")),
+        (20_818, true, (20_819, "month=2026-12")),
+    ] {
+        let partitions = Partitions { by_month, by_tree: false };
+        let dataset = Dataset::open(directory.path(), partitions, &Selection::default()).expect("begun");
+        let (first, end) = dataset.period(day * DAY_MS + 5);
+        let shown = directory_of(&Partition { day: first, tree: None }, partitions);
+        assert_eq!((end, shown), (want.0 * DAY_MS, PathBuf::from(want.1)), "{day}");
+    }
     assert_eq!(escaped("a b=c/é"), "a%20b%3Dc%2F%C3%A9");
+}
+
+#[test]
+fn a_time_that_no_date_has_keeps_its_rrd_out() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let partitions = Partitions { by_month: false, by_tree: true };
+    let mut dataset = Dataset::open(directory.path(), partitions, &Selection::default()).expect("begun");
+    let far = Run { newest: 1_700_000_000_000_000, ..run(Cf::Max, 1000, &[(1_700_000_000_000_000, 1.0)]) };
+    let refused = dataset.add(b"a/b", &[far]);
+    assert!(matches!(refused, Err(DatasetError::Rrd(_))), "{refused:?}");
+    dataset.add(b"a/c", &[run(Cf::Max, 1000, &[(5000, f64::INFINITY)])]).expect("added");
+    assert_eq!(dataset.finish(|| {}).expect("written").rows, 1);
+    assert_eq!(rows(directory.path(), "day=1970-01-01/tree=a"), ["a/c MAX 1000 5000 inf"]);
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ::postgres::config::{Host, SslMode};
 use ::postgres::{Client, Config};
@@ -12,6 +13,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The port when none is given.
 const PORT: u16 = 5432;
+/// How long connecting may take, unless the URL says otherwise.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the other machine may acknowledge nothing that was sent to it.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// Why rows cannot be copied.
 #[derive(Debug)]
@@ -24,8 +29,8 @@ pub enum PostgresError {
     Server(String),
     /// Another export writes to the same schema.
     InUse(String),
-    /// An RRD's name cannot be written.
-    Name(String),
+    /// An RRD cannot be written, for its name or its times; others can.
+    Rrd(String),
 }
 
 impl PostgresError {
@@ -51,7 +56,7 @@ impl fmt::Display for PostgresError {
                     "another export writes to the schema \"{schema}\"; wait until it ends, or choose another one"
                 )
             }
-            PostgresError::Name(name) => write!(f, "cannot export under the name {name}; rename the RRD"),
+            PostgresError::Rrd(why) => f.write_str(why),
         }
     }
 }
@@ -89,6 +94,13 @@ pub fn connect(url: &str) -> Result<Client, PostgresError> {
     if config.get_application_name().is_none() {
         config.application_name("roundel export");
     }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_PATIENCE);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE_MAX);
+    }
+    config.keepalives_idle(config.get_keepalives_idle().min(SILENCE_MAX));
     let mut files = TlsFiles::from_environment().map_err(PostgresError::Url)?;
     files.ca = ca.or(files.ca);
     let mut tls = (*files.config().map_err(PostgresError::Url)?).clone();

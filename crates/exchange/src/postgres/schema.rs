@@ -48,8 +48,8 @@ impl Layout {
     /// Refuses a name whose tree cannot be a table's.
     pub(super) fn check_name(&self, name: &str) -> Result<(), PostgresError> {
         match self.tree(name) {
-            Some(tree) if tree.len() > TREE_BYTES_MAX => Err(PostgresError::Name(format!(
-                "\"{name}\", whose first directory is longer than the {TREE_BYTES_MAX} bytes of a table's name"
+            Some(tree) if tree.len() > TREE_BYTES_MAX => Err(PostgresError::Rrd(format!(
+                "its first directory is longer than the {TREE_BYTES_MAX} bytes of a table's name; rename it, or use one table"
             ))),
             _ => Ok(()),
         }

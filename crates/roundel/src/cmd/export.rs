@@ -1,12 +1,8 @@
 //! `roundel export`: RRDs of a store as standard `.rrd` files that rrdtool reads, or their rows as Parquet or in PostgreSQL.
 
 mod names;
-#[cfg(feature = "arrow")]
-mod parquet;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod read;
-#[cfg(any(feature = "arrow", feature = "postgres"))]
+mod rows;
 mod selected;
 
 use std::ffi::OsStr;
@@ -15,10 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use exchange::target::RowTarget;
 use store::name::RrdName;
 
 use super::Result;
-use super::import::{progress, report};
+use super::import::{Failures, progress};
 use super::peer::Peer;
 
 const EXAMPLES: &str = "\
@@ -121,21 +118,8 @@ enum Tables {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result {
-    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| arguments.to.starts_with(scheme));
-    match arguments.to.strip_prefix("parquet:") {
-        #[cfg(feature = "arrow")]
-        Some(directory) => parquet::run(arguments, Path::new(directory)),
-        #[cfg(not(feature = "arrow"))]
-        Some(_) => {
-            Err("cannot write Parquet: this executable is built without the feature arrow".to_string())
-        }
-        #[cfg(feature = "postgres")]
-        None if is_url => postgres::run(arguments, &arguments.to),
-        #[cfg(not(feature = "postgres"))]
-        None if is_url => {
-            Err("cannot copy to PostgreSQL: this executable is built without the feature postgres"
-                .to_string())
-        }
+    match RowTarget::parse(&arguments.to)? {
+        Some(target) => rows::run(arguments, &target),
         None => files(arguments, Path::new(&arguments.to)),
     }
 }
@@ -145,7 +129,7 @@ fn files(arguments: &Arguments, to: &Path) -> Result {
     let peer = Peer::find(arguments.from.as_deref(), false)?;
     let names = names::chosen(&peer, &arguments.names, arguments.all)?;
     let bar = progress(names.len() as u64);
-    let mut failures = Vec::new();
+    let mut failures = Failures::default();
     for name in &names {
         if let Err(error) = export_one(&peer, name, to) {
             failures.push(format!("{}: {error}", String::from_utf8_lossy(name)));
@@ -154,8 +138,8 @@ fn files(arguments: &Arguments, to: &Path) -> Result {
     }
     bar.finish_and_clear();
     let closed = peer.close();
-    println!("exported {} RRDs, {} failed", names.len() - failures.len(), failures.len());
-    report(&failures).and(closed)
+    println!("exported {} RRDs, {} failed", names.len() - failures.count(), failures.count());
+    failures.report().and(closed)
 }
 
 fn export_one(peer: &Peer, name: &[u8], to: &Path) -> Result {

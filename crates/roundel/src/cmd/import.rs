@@ -2,6 +2,7 @@
 //! others are imported.
 
 mod history;
+mod remote;
 
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -11,6 +12,7 @@ use std::sync::{Mutex, RwLock};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use exchange::history::table::HistoryTable;
 use indicatif::{ProgressBar, ProgressStyle};
 use store::name::RrdName;
 use store::placeholder;
@@ -125,7 +127,7 @@ pub fn run(arguments: &Arguments) -> Result {
     if arguments.format.reads_samples() {
         return history::run(arguments);
     }
-    let mut failures = Vec::new();
+    let mut failures = Failures::default();
     let mut sources = Vec::new();
     let base = server::config::absolute(arguments.base.as_deref().unwrap_or(Path::new(".")))
         .map_err(|error| error.to_string())?;
@@ -143,9 +145,10 @@ pub fn run(arguments: &Arguments) -> Result {
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(failures);
     let turns = RwLock::new(());
+    let table = Mutex::new(history::table(&arguments.history)?);
     let work = || {
         while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match import_one(&peer, &turns, source, arguments) {
+            match import_one(&peer, (&turns, &table), source, arguments) {
                 Ok(true) => imported.fetch_add(1, Ordering::Relaxed),
                 Ok(false) => skipped.fetch_add(1, Ordering::Relaxed),
                 Err(error) => {
@@ -169,9 +172,9 @@ pub fn run(arguments: &Arguments) -> Result {
     println!(
         "imported {} RRDs, passed over {skipped} placeholders, {} failed",
         imported.into_inner(),
-        failures.len()
+        failures.count()
     );
-    report(&failures).and(closed)
+    failures.report().and(closed)
 }
 
 /// Shows how far a daemon has taken in its tree, with a bar that follows it on a terminal.
@@ -188,27 +191,61 @@ fn status(address: Option<&str>) -> Result {
         let is_watched = std::io::stderr().is_terminal() && left > 0;
         if !is_watched {
             println!("{left} files left, {taken} taken in, {failed} failed");
-            break lines.map(|line| String::from_utf8_lossy(&line).into_owned()).collect::<Vec<_>>();
+            let mut failures = Failures::default();
+            failures.extend(lines.map(|line| String::from_utf8_lossy(&line).into_owned()));
+            break failures;
         }
         let bar = bar.get_or_insert_with(|| progress(taken + failed + left));
         bar.set_length(taken + failed + left);
         bar.set_position(taken + failed);
         std::thread::sleep(STATUS_INTERVAL);
     };
-    report(&failures)
+    failures.report()
 }
 
-/// Lists what failed.
-pub fn report(failures: &[String]) -> Result {
-    for failure in failures.iter().take(FAILURES_SHOWN) {
-        eprintln!("{failure}");
-    }
-    match failures.len() {
-        0 => Ok(()),
-        count if count > FAILURES_SHOWN => {
-            Err(format!("{count} failed; the first {FAILURES_SHOWN} are shown above"))
+/// What failed: a source of millions of bad lines takes no more memory than one of a few.
+#[derive(Debug, Default)]
+pub struct Failures {
+    /// The first ones.
+    shown: Vec<String>,
+    count: usize,
+}
+
+impl Failures {
+    /// One more.
+    pub fn push(&mut self, failure: String) {
+        self.count += 1;
+        if self.shown.len() < FAILURES_SHOWN {
+            self.shown.push(failure);
         }
-        count => Err(format!("{count} failed")),
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Lists the first ones.
+    ///
+    /// # Errors
+    /// When there are any: how many.
+    pub fn report(&self) -> Result {
+        for failure in &self.shown {
+            eprintln!("{failure}");
+        }
+        match self.count {
+            0 => Ok(()),
+            count if count > FAILURES_SHOWN => {
+                Err(format!("{count} failed; the first {FAILURES_SHOWN} are shown above"))
+            }
+            count => Err(format!("{count} failed")),
+        }
+    }
+}
+
+impl Extend<String> for Failures {
+    fn extend<I: IntoIterator<Item = String>>(&mut self, failures: I) {
+        failures.into_iter().for_each(|failure| self.push(failure));
     }
 }
 
@@ -224,24 +261,25 @@ pub fn progress(count: u64) -> ProgressBar {
 /// Imports one file; returns false when it is a placeholder, which holds no data.
 fn import_one(
     peer: &Peer,
-    turns: &RwLock<()>,
+    (turns, table): (&RwLock<()>, &Mutex<HistoryTable>),
     source: &Source,
     arguments: &Arguments,
 ) -> Result<bool, String> {
-    if arguments.format != SourceFormat::Rrd {
-        return history::import_file(peer, &source.name, &source.path, arguments).map(|()| true);
-    }
-    if peer.take_in(&source.name, &source.path, arguments.archive)? {
+    let is_rrd = arguments.format == SourceFormat::Rrd;
+    if is_rrd && peer.take_in(&source.name, &source.path, arguments.archive)? {
         return Ok(true);
     }
     let bytes = std::fs::metadata(&source.path).map_err(|error| error.to_string())?.len();
-    // Both this process and the daemon hold the file until its last byte has arrived.
+    // Both this process and the daemon hold the file until its last byte has arrived; what it becomes is about as large.
     let (_alone, _among_others) = if bytes > SHARED_BYTES_MAX {
         (Some(turns.write().unwrap_or_else(std::sync::PoisonError::into_inner)), None)
     } else {
         (None, Some(turns.read().unwrap_or_else(std::sync::PoisonError::into_inner)))
     };
     let bytes = std::fs::read(&source.path).map_err(|error| error.to_string())?;
+    if !is_rrd {
+        return history::import_file(peer, &source.name, &bytes, table, arguments).map(|()| true);
+    }
     if bytes.starts_with(&placeholder::MAGIC) {
         return Ok(false);
     }
@@ -253,7 +291,7 @@ fn walk(
     directory: &Path,
     format: SourceFormat,
     sources: &mut Vec<Source>,
-    failures: &mut Vec<String>,
+    failures: &mut Failures,
 ) {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -279,7 +317,7 @@ fn walk(
     }
 }
 
-fn push_file(path: &Path, base: &Path, sources: &mut Vec<Source>, failures: &mut Vec<String>) {
+fn push_file(path: &Path, base: &Path, sources: &mut Vec<Source>, failures: &mut Failures) {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let inside = path.strip_prefix(base).or_else(|_| whole.strip_prefix(base));
     let inside = match (inside, path.file_name()) {

@@ -118,14 +118,14 @@ fn meant(daemon: &Daemon, word: &str, directories: bool) -> Result<Vec<(Vec<u8>,
 /// Runs `work` for each item, with a progress bar, and lists the failures at the end.
 fn each<T>(items: Vec<T>, done: &str, work: impl Fn(&T) -> Result) -> Result {
     let bar = import::progress(items.len() as u64);
-    let mut failures = Vec::new();
+    let mut failures = import::Failures::default();
     for item in &items {
         failures.extend(work(item).err());
         bar.inc(1);
     }
     bar.finish_and_clear();
-    print(format!("{done} {} RRDs, {} failed\n", items.len() - failures.len(), failures.len()))?;
-    import::report(&failures)
+    print(format!("{done} {} RRDs, {} failed\n", items.len() - failures.count(), failures.count()))?;
+    failures.report()
 }
 
 /// Whether a path is below a directory.

@@ -1,10 +1,12 @@
 //! `roundel export --to postgres://`: a real PostgreSQL has the rows that rrdtool fetches.
 
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use oracle::wait_until;
+use oracle::{Program, wait_until};
 
 use super::store::{START, Store, check_rows, finest, parse, roundel, try_roundel};
 
@@ -49,13 +51,25 @@ impl Cluster {
         let output = init.current_dir(directory.path()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let port = oracle::free_port();
-        let mut server = unprivileged(&bin.join("postgres"));
-        server.arg("-D").arg(&data).arg("-k").arg(directory.path()).args(["-p", &port.to_string(), "-F"]);
-        server.args(prepare(directory.path()).split_whitespace());
-        let server = server.current_dir(directory.path()).stderr(Stdio::null()).spawn().unwrap();
+        let options = prepare(directory.path());
+        let server = Cluster::serve(&bin, directory.path(), port, &options);
         let cluster = Cluster { server, directory, bin, port };
         wait_until("PostgreSQL to start", || cluster.psql("SELECT 1").is_some());
         Some(cluster)
+    }
+
+    fn serve(bin: &Path, directory: &Path, port: u16, options: &str) -> Child {
+        let mut server = unprivileged(&bin.join("postgres"));
+        server.arg("-D").arg(directory.join("data")).arg("-k").arg(directory);
+        server.args(["-p", &port.to_string(), "-F"]).args(options.split_whitespace());
+        server.current_dir(directory).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Ends it in the middle of whatever it does.
+    fn kill(&mut self) {
+        let id = rustix::process::Pid::from_child(&self.server);
+        rustix::process::kill_process(id, rustix::process::Signal::QUIT).ok();
+        self.server.wait().ok();
     }
 
     pub fn url(&self, user: &str) -> String {
@@ -88,9 +102,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         // SIGQUIT: at once, with its children.
-        let id = rustix::process::Pid::from_child(&self.server);
-        rustix::process::kill_process(id, rustix::process::Signal::QUIT).ok();
-        self.server.wait().ok();
+        self.kill();
     }
 }
 
@@ -250,4 +262,93 @@ fn an_encrypted_connection_is_verified() {
     check_rows(&cluster.rows("roundel.history"), &finest(&store.rows()));
     let other = export(&format!("{}&sslrootcert=ca.pem", url.replace("localhost", "127.0.0.1")));
     assert!(String::from_utf8_lossy(&other.stderr).contains("certificate"), "{other:?}");
+}
+
+#[test]
+fn what_is_there_of_an_rrd_stays_alone_when_it_gets_another_step() {
+    let Some(cluster) = Cluster::start() else { return };
+    let mut store = Store::new();
+    let directory = store.tool.directory().to_path_buf();
+    let url = cluster.url("ann");
+    let export = ["export", "top.rrd", "--from", "store", "--to", &url];
+    roundel(&directory, &export, &[]);
+    let before = cluster.rows("roundel.history");
+    let newest = before.keys().map(|place| place.4).max().unwrap();
+    let create = "DS:in:GAUGE:240:U:U DS:out:GAUGE:240:U:U RRA:AVERAGE:0.5:1:100";
+    store.tool.run(&format!("create top.rrd --start {} --step 120 {create}", START - 120)).unwrap();
+    store.update("top.rrd", 3, 0..70);
+    store.import();
+    roundel(&directory, &export, &[]);
+    let mut after = cluster.rows("roundel.history");
+    let new: Vec<_> =
+        after.extract_if(.., |place, _| !before.contains_key(place)).map(|(place, _)| place).collect();
+    assert_eq!(after, before);
+    assert!(!new.is_empty() && new.iter().all(|place| place.3 == 120 && place.4 > newest), "{new:?}");
+}
+
+#[test]
+fn a_sink_goes_on_after_whatever_its_database_does() {
+    let Some(mut cluster) = Cluster::start() else { return };
+    let mut store = Store::new();
+    let directory = store.tool.directory().to_path_buf();
+    let here = directory.display();
+    let config = format!(
+        "store = \"{here}/store\"\nplaceholders = false\nbase = \"{here}/base\"\n[[listen]]\naddress = \"unix:{here}/sock\"\n\
+         [[sink]]\nto = \"{}\"\ninterval = \"1s\"\n",
+        cluster.url("ann")
+    );
+    std::fs::create_dir(directory.join("base")).unwrap();
+    let file = directory.join("roundel.toml");
+    std::fs::write(&file, config).unwrap();
+    let words = ["serve", "--config", file.to_str().unwrap()];
+    let daemon = Program::start(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
+    let arrive = |cluster: &Cluster, want: std::collections::BTreeMap<super::store::Place, f64>| {
+        wait_until("the sink to have all rows", || {
+            cluster.psql("SELECT 1 FROM roundel.rows LIMIT 1").is_some_and(|one| !one.is_empty()) && {
+                let got = cluster.rows("roundel.history");
+                want.iter().all(|(place, value)| {
+                    got.get(place).is_some_and(|got| (got - value).abs() <= value.abs() * 1e-9)
+                })
+            }
+        });
+    };
+    arrive(&cluster, finest(&store.rows()));
+    // It is down while more comes, and one RRD is updated in microseconds: the others go on.
+    cluster.kill();
+    let mut stream = UnixStream::connect(directory.join("sock")).unwrap();
+    let mut say = |line: String| {
+        writeln!(stream, "{line}").unwrap();
+        let mut answer = String::new();
+        BufReader::new(&stream).read_line(&mut answer).unwrap();
+        assert!(answer.starts_with("0 "), "{line}: {answer}");
+    };
+    say(format!("UPDATE top.rrd {}:1:2", START * 1_000_000));
+    let name = store.names[1].clone();
+    store.update(&name, 1, 60..75);
+    for update in 60..75i64 {
+        let value = (update * update % 37 + 1) as f64 / 7.0;
+        let other = if update % 11 == 3 { "U".to_string() } else { format!("{}", value * 1e6) };
+        say(format!("UPDATE {name} {}:{value}:{other}", START + 60 * update));
+    }
+    let log = || std::fs::read_to_string(directory.join("log")).unwrap();
+    wait_until("a round to fail", || log().contains("a sink has not got its rows"));
+    cluster.server = Cluster::serve(&cluster.bin, cluster.directory.path(), cluster.port, "");
+    wait_until("PostgreSQL to start", || cluster.psql("SELECT 1").is_some());
+    let mut want = finest(&store.rows());
+    want.retain(|place, _| place.0 == name && (place.3 == 60 || place.2 == "MAX"));
+    arrive(&cluster, want);
+    wait_until("the log to name what stayed", || log().contains("top.rrd: its newest rows are after"));
+    // It does not answer: nothing waits for it when the daemon ends.
+    let mut other = Command::new(cluster.bin.join("psql"));
+    other.arg("-h").arg(cluster.directory.path()).args(["-p", &cluster.port.to_string(), "-U", "ann"]);
+    other.args(["-d", "postgres", "-XAtq", "-c", "BEGIN; LOCK TABLE roundel.series; SELECT pg_sleep(600)"]);
+    let mut other = other.stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the sink to wait", || {
+        cluster.psql("SELECT 1 FROM pg_locks WHERE NOT granted LIMIT 1").is_some_and(|one| !one.is_empty())
+    });
+    let begun = std::time::Instant::now();
+    daemon.terminate();
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    other.kill().unwrap();
+    other.wait().unwrap();
 }

@@ -162,6 +162,57 @@ fn openmetrics_is_as_if_rrdtool_had_been_updated() {
 }
 
 #[test]
+fn dumps_are_restored_and_fill_every_source() {
+    let mut tool = RrdTool::start().unwrap();
+    let directory = tool.directory().to_path_buf();
+    let (start, archives) = (1_700_000_040, "RRA:AVERAGE:0.5:1:500 RRA:MAX:0.5:7:90");
+    let minute = |minute: i64| start + 60 * minute;
+    let mut make = |name: &str, sources: [&str; 2], minutes: std::ops::Range<i64>, values: [i64; 2]| {
+        let create = format!("create {name} --start {} --step 60", minute(minutes.start));
+        let sources = sources.map(|source| format!("DS:{source}:GAUGE:120:U:U")).join(" ");
+        tool.run(&format!("{create} {sources} {archives}")).unwrap();
+        for at in minutes.skip(1) {
+            let [one, other] = values.map(|value| value + at);
+            tool.run(&format!("update {name} {}:{one}:{other}", minute(at))).unwrap();
+        }
+        tool.run(&format!("dump {name}")).unwrap()
+    };
+    let whole = make("whole.rrd", ["in", "out"], 0..300, [1000, 2000]);
+    make("later.rrd", ["out", "in"], 200..310, [8000, 7000]);
+    std::fs::create_dir_all(directory.join("x/a host")).unwrap();
+    std::fs::write(directory.join("x/a host/load.xml"), &whole).unwrap();
+    let said = import(&directory, &["--format", "xml", "x"]);
+    assert!(said.starts_with("imported 1 RRDs, passed over 0 placeholders, 0 failed"), "{said}");
+    assert_eq!(tool.run("dump \"a host/load.rrd\"").unwrap(), whole);
+
+    // One that is there has the sources in another order, and stays what it is.
+    let second = directory.join("second");
+    std::fs::create_dir_all(second.join("old/a host")).unwrap();
+    std::fs::rename(directory.join("later.rrd"), second.join("old/a host/load.rrd")).unwrap();
+    import(&second, &["old"]);
+    import(&second, &["--format", "xml", "../x"]);
+    let fetch = format!("fetch \"second/a host/load.rrd\" AVERAGE -r 60 -s {} -e {}", minute(0), minute(310));
+    let rows = tool.run(&fetch).unwrap();
+    let rows: BTreeMap<i64, &str> = rows
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(time, values)| ((time.parse::<i64>().unwrap() - start) / 60, values))
+        .collect();
+    for at in 1..310i64 {
+        let (out, other) = if at > 200 { (8000, 7000) } else { (2000, 1000) };
+        let want = format!("{} {}", exponent(out + at), exponent(other + at));
+        assert_eq!(rows.get(&at).copied(), Some(&*want), "minute {at}");
+    }
+}
+
+/// As rrdtool shows a number.
+fn exponent(number: i64) -> String {
+    let text = format!("{:.10e}", number as f64);
+    let (digits, power) = text.split_once('e').unwrap();
+    format!("{digits}e+{power:0>2}")
+}
+
+#[test]
 fn lines_of_influxdb_are_the_same_history() {
     let tool = RrdTool::start().unwrap();
     let directory = tool.directory().to_path_buf();

@@ -31,7 +31,9 @@ impl Reader<'_> {
             if sinks.len() == SINKS_MAX {
                 return Err(self.error("to", &one.to, format!("at most {SINKS_MAX} sinks")));
             }
-            let target = RowTarget::parse(one.to.get_ref());
+            let target = RowTarget::parse(one.to.get_ref()).and_then(|target| {
+                target.ok_or_else(|| "give parquet:DIR or postgres://USER@HOST/DATABASE".to_string())
+            });
             let to = match target.map_err(|cause| self.error("to", &one.to, cause))? {
                 RowTarget::Parquet(directory) => RowTarget::Parquet(absolute(&directory)?),
                 database => database,

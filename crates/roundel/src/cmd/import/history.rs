@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use exchange::history::fill::Filler;
-use exchange::history::http::{Server, query_value};
 use exchange::history::influx;
 use exchange::history::openmetrics::{LINE_BYTES_MAX, OpenMetricsReader};
 use exchange::history::servers::{self, RenderSeries};
@@ -19,7 +19,8 @@ use rrd::content::Rrd;
 use rrd::when::at::resolve_pair;
 use store::name::RrdName;
 
-use super::{Arguments, Result, SourceFormat, progress, report};
+use super::remote::Server;
+use super::{Arguments, Failures, Result, SourceFormat, progress};
 use crate::cmd::peer::Peer;
 
 /// Seconds of a request to a Prometheus: a day of samples of one job is some hundred megabytes at most.
@@ -69,7 +70,11 @@ pub struct HistoryArguments {
     end: String,
 }
 
-fn table(arguments: &HistoryArguments) -> Result<HistoryTable> {
+/// How the RRDs of series are made.
+///
+/// # Errors
+/// What is wrong with the options or the configuration.
+pub(super) fn table(arguments: &HistoryArguments) -> Result<HistoryTable> {
     let config = match &arguments.create {
         Some(path) => {
             let cannot = |error| format!("cannot read \"{}\": {error}", path.display());
@@ -90,23 +95,29 @@ fn put(peer: &Peer, name: &str, rrd: Rrd, arguments: &Arguments) -> Result {
 }
 
 /// Imports one file of a format that has an RRD's history in each file.
-pub(super) fn import_file(peer: &Peer, name: &RrdName, path: &Path, arguments: &Arguments) -> Result {
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+pub(super) fn import_file(
+    peer: &Peer,
+    name: &RrdName,
+    bytes: &[u8],
+    table: &Mutex<HistoryTable>,
+    arguments: &Arguments,
+) -> Result {
     let text = name.to_string();
     if arguments.format == SourceFormat::Xml {
         let options = RestoreOptions { range_check: false, long_names: true };
-        let rrd = restore(&bytes, options).map_err(|error| error.to_string())?;
+        let rrd = restore(bytes, options).map_err(|error| error.to_string())?;
         let stem = text.strip_suffix(".xml").unwrap_or(&text);
         let name = if stem.ends_with(".rrd") { stem.to_string() } else { format!("{stem}.rrd") };
         return put(peer, &name, rrd, arguments);
     }
-    let file = WhisperFile::decode(&bytes).map_err(|error| error.to_string())?;
+    let file = WhisperFile::decode(bytes).map_err(|error| error.to_string())?;
     let mut history = History::default();
     let metric = text.strip_suffix(".wsp").unwrap_or(&text);
     add_graphite(&mut history, &metric_of(metric))?;
     let (key, collected) = history.into_series().swap_remove(0);
-    let mut table = table(&arguments.history)?;
-    let (path, new) = table.place_key(&key, &collected, file.step())?;
+    let placed =
+        table.lock().unwrap_or_else(PoisonError::into_inner).place_key(&key, &collected, file.step());
+    let (path, new) = placed?;
     let is_own = arguments.history.step.is_none() && arguments.history.archives.is_empty();
     let args = if is_own { None } else { Some(&new) };
     let rrd = file
@@ -137,7 +148,7 @@ fn add_graphite(history: &mut History, metric: &str) -> Result {
 pub(super) fn run(arguments: &Arguments) -> Result {
     let mut table = table(&arguments.history)?;
     let peer = Peer::find(arguments.to.as_deref(), true)?;
-    let mut failures = Vec::new();
+    let mut failures = Failures::default();
     let mut history = History::default();
     let mut rrds: Vec<(String, Rrd)> = Vec::new();
     for from in &arguments.from {
@@ -172,9 +183,9 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     let closed = peer.close();
     println!(
         "imported {imported} RRDs, {} failed, {late} samples too near to the one before",
-        failures.len()
+        failures.count()
     );
-    report(&failures).and(closed)
+    failures.report().and(closed)
 }
 
 /// A file, or standard input.
@@ -185,7 +196,7 @@ fn opened(from: &Path) -> Result<Box<dyn Read>> {
     Ok(Box::new(std::fs::File::open(from).map_err(|error| error.to_string())?))
 }
 
-fn influx(from: &Path, history: &mut History, failures: &mut Vec<String>) -> Result {
+fn influx(from: &Path, history: &mut History, failures: &mut Failures) -> Result {
     let mut input = opened(from)?;
     let (mut block, mut line) = (Vec::new(), 1);
     loop {
@@ -208,7 +219,7 @@ fn influx(from: &Path, history: &mut History, failures: &mut Vec<String>) -> Res
     }
 }
 
-fn open_metrics(from: &Path, history: &mut History, failures: &mut Vec<String>) -> Result {
+fn open_metrics(from: &Path, history: &mut History, failures: &mut Failures) -> Result {
     let mut input = BufReader::with_capacity(1 << 20, opened(from)?);
     let mut reader = OpenMetricsReader::default();
     let mut line = Vec::new();
@@ -237,14 +248,14 @@ fn range(arguments: &HistoryArguments) -> Result<(i64, i64)> {
 }
 
 fn server(from: &Path) -> Result<Server> {
-    Server::parse(from.to_str().ok_or("the URL is not UTF-8")?)
+    Server::new(from.to_str().ok_or("the URL is not UTF-8")?)
 }
 
 fn prometheus(
     from: &Path,
     arguments: &HistoryArguments,
     history: &mut History,
-    failures: &mut Vec<String>,
+    failures: &mut Failures,
 ) -> Result {
     let (start, end) = range(arguments)?;
     let server = server(from)?;
@@ -254,12 +265,10 @@ fn prometheus(
         while at < end {
             let until = (at + WINDOW_SECONDS).min(end);
             // The samples themselves, not values at steps.
-            let query = query_value(&format!("{selector}[{}s]", until - at));
-            let body = server.get(&format!("/api/v1/query?query={query}&time={until}"))?;
-            let added = servers::add_matrix(&body, history).map_err(|error| error.to_string())?;
-            if let Err(why) = added {
-                failures.push(format!("{selector} up to {until}: {why}"));
-            }
+            let query = format!("{selector}[{}s]", until - at);
+            let body = server.get("/api/v1/query", &[("query", &query), ("time", &until.to_string())])?;
+            let mut refused = |why| failures.push(format!("{selector} up to {until}: {why}"));
+            servers::add_matrix(&body, history, &mut refused).map_err(|error| error.to_string())?;
             at = until;
             bar.inc(1);
         }
@@ -273,7 +282,7 @@ fn graphite(
     arguments: &HistoryArguments,
     table: &mut HistoryTable,
     rrds: &mut Vec<(String, Rrd)>,
-    failures: &mut Vec<String>,
+    failures: &mut Failures,
 ) -> Result {
     let (start, end) = range(arguments)?;
     let server = server(from)?;
@@ -287,10 +296,10 @@ fn graphite(
     let mut samples = 0;
     for pattern in &arguments.matches {
         for window in borders.windows(2) {
-            let target = query_value(pattern);
-            let (from, until) = (window[0], window[1]);
-            let body =
-                server.get(&format!("/render?target={target}&from={from}&until={until}&format=json"))?;
+            let (from, until) = (window[0].to_string(), window[1].to_string());
+            let query =
+                [("target", pattern.as_str()), ("from", &*from), ("until", &until), ("format", "json")];
+            let body = server.get("/render", &query)?;
             for series in servers::render(&body)? {
                 samples += series.datapoints.len();
                 if samples > SAMPLES_MAX {
@@ -326,7 +335,7 @@ fn graphite_rrd(
     let (key, collected) = history.into_series().swap_remove(0);
     let (path, new) = table.place_key(&key, &collected, steps.last().copied().unwrap_or(60))?;
     let definition = new.definition(&path)?;
-    let mut filler = Filler::new(definition, first * 1000).by_intervals();
+    let mut filler = Filler::new(definition, first.saturating_mul(1000)).by_intervals();
     windows.iter().zip(steps).for_each(|(window, step)| window.fill(&mut filler, step));
     Ok(Some((path, filler.finish().0)))
 }
