@@ -111,6 +111,16 @@ fn a_request_of_http_ends_the_connection_before_its_body_is_read() {
         assert_eq!(client.line(), "-1 This port does not speak HTTP.\n");
         assert_eq!(client.line(), "", "the connection has ended");
     }
+    // A path may be longer than any line.
+    for length in [LINE_BYTES_MAX, 3 * LINE_BYTES_MAX] {
+        let mut client = Client::open(&roundel.socket());
+        let path = "x".repeat(length);
+        client.write(format!(
+            "POST /{path} HTTP/1.1\r\nHost: 127.0.0.1:42217\r\n\r\nUPDATE b.rrd 1000000001:1\n"
+        ));
+        assert_eq!(client.line(), "-1 This port does not speak HTTP.\n");
+        assert_eq!(client.line(), "", "the connection has ended");
+    }
     let mut client = Client::open(&roundel.socket());
     assert_eq!(client.say("UPDATE b.rrd 1000000001:1"), "0 errors, enqueued 1 value(s).\n");
     // What may be a name is not taken for it.
