@@ -161,7 +161,10 @@ fn read(
     let types = service.ingest.metric_types.0.read().unwrap_or_else(PoisonError::into_inner);
     let types = &types.known;
     visit_write(version, &bytes, |part| match part {
-        _ if read.short_of > 0 => {}
+        // The rest is only counted: what never fits must not be sent again.
+        WritePart::Series(series) if read.short_of > 0 => {
+            read.short_of += (series.samples.len() * SAMPLE_BYTES) as u64;
+        }
         WritePart::Series(series) => {
             let samples = read.samples.samples().len() + series.samples.len();
             if samples >= read.room {
