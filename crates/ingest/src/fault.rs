@@ -45,6 +45,8 @@ pub enum Fault {
     IsEvent,
     /// More names than are kept at once.
     TooManySeries,
+    /// A request or message has more samples than are taken at once.
+    TooManySamples,
     /// It says neither that it is cumulative nor that it is a difference.
     NoTemporality,
 }
@@ -71,6 +73,7 @@ const TEXTS: &[(Fault, &str, &str)] = &[
     (Fault::BadRate, "bad_rate", "its sample rate is not above 0 and at most 1"),
     (Fault::IsEvent, "event", "it is an event or a check, and an RRD holds numbers"),
     (Fault::TooManySeries, "too_many_series", "so many names are not kept at once"),
+    (Fault::TooManySamples, "too_many_samples", "so many samples are not taken at once: send fewer"),
     (Fault::NoTemporality, "no_temporality", "it is neither cumulative nor a difference"),
 ];
 

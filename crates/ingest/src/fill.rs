@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use crate::influx::{InfluxField, InfluxSink};
+use crate::number::Number;
 use crate::pushed::Pushed;
 use crate::refusal::{Refusal, Sink};
 use crate::sample::{Kind, Samples, SeriesError};
@@ -9,12 +10,17 @@ use crate::sample::{Kind, Samples, SeriesError};
 /// Nanoseconds of a millisecond.
 const NANOSECONDS: i64 = 1_000_000;
 
+/// Samples of a request or message at most, where a few bytes of it are one.
+pub const SAMPLES_MAX: usize = 500_000;
+
 /// Fills samples, and tells what does not count.
 pub struct Filling<'a> {
     /// Where samples go.
     pub samples: &'a mut Samples,
     /// A label of all, from outside of what is read: the database of InfluxDB's clients.
     pub extra: Option<(&'a str, &'a str)>,
+    /// Samples beyond which further ones are refused.
+    pub samples_max: usize,
     /// Is told what does not count.
     pub refuse: &'a mut dyn FnMut(Refusal<'_>),
     /// The name of a field's series.
@@ -26,11 +32,34 @@ pub struct Filling<'a> {
 impl<'a> Filling<'a> {
     /// Fills these samples.
     pub fn new(samples: &'a mut Samples, refuse: &'a mut dyn FnMut(Refusal<'_>)) -> Self {
-        Filling { samples, extra: None, refuse, name: String::new(), given: 0 }
+        Filling { samples, extra: None, samples_max: SAMPLES_MAX, refuse, name: String::new(), given: 0 }
     }
 
-    fn told(&mut self, name: &str, result: Result<(), SeriesError>) {
-        let Err(error) = result else { return };
+    /// Adds a sample, or tells what is wrong with its series.
+    fn add<T: AsRef<str>>(
+        &mut self,
+        name: &str,
+        labels: &[(T, T)],
+        kind: Kind,
+        time: Option<i64>,
+        value: Number,
+    ) {
+        self.given += 1;
+        if self.samples.samples().len() >= self.samples_max {
+            let fault = Fault::TooManySamples;
+            return (self.refuse)(Refusal { line: self.given, text: name.as_bytes(), fault });
+        }
+        let mut series = self.samples.begin(name);
+        labels.iter().for_each(|(label, value)| series.label(label.as_ref(), value.as_ref()));
+        let extra = self.extra.filter(|(key, _)| labels.iter().all(|(label, _)| label.as_ref() != *key));
+        extra.into_iter().for_each(|(label, value)| series.label(label, value));
+        let error = match series.end(kind) {
+            Ok(series) => {
+                let time = time.map(|time| time.div_euclid(NANOSECONDS));
+                return self.samples.push(series, time, value.to_f64());
+            }
+            Err(error) => error,
+        };
         let fault = match error {
             SeriesError::NoName => Fault::NoName,
             SeriesError::TooManyLabels => Fault::TooManyTags,
@@ -42,16 +71,8 @@ impl<'a> Filling<'a> {
 
 impl Sink for Filling<'_> {
     fn pushed(&mut self, pushed: &Pushed<'_>) {
-        self.given += 1;
-        let mut series = self.samples.begin(pushed.name);
-        pushed.labels.iter().for_each(|(label, value)| series.label(label, value));
-        let extra = self.extra.filter(|(key, _)| pushed.labels.iter().all(|(label, _)| label != key));
-        extra.into_iter().for_each(|(label, value)| series.label(label, value));
-        let ended = series.end(pushed.kind).map(|series| {
-            let time = pushed.time.map(|time| time.div_euclid(NANOSECONDS));
-            self.samples.push(series, time, pushed.value.to_f64());
-        });
-        self.told(pushed.name, ended);
+        let Pushed { name, labels, time, value, kind } = *pushed;
+        self.add(name, labels, kind, time, value);
     }
 
     fn refused(&mut self, refusal: Refusal<'_>) {
@@ -62,22 +83,15 @@ impl Sink for Filling<'_> {
 impl InfluxSink for Filling<'_> {
     /// The series of a field is `MEASUREMENT_FIELD`, and `MEASUREMENT` of the field `value`.
     fn field(&mut self, field: &InfluxField<'_>) {
-        self.given += 1;
-        self.name.clear();
-        self.name.push_str(field.measurement);
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        name.push_str(field.measurement);
         if field.field != "value" {
-            self.name.push('_');
-            self.name.push_str(field.field);
+            name.push('_');
+            name.push_str(field.field);
         }
-        let mut series = self.samples.begin(&self.name);
-        field.tags.iter().for_each(|(label, value)| series.label(label, value));
-        let extra = self.extra.filter(|(key, _)| field.tags.iter().all(|(label, _)| label != key));
-        extra.into_iter().for_each(|(label, value)| series.label(label, value));
-        let ended = series.end(Kind::Gauge).map(|series| {
-            let time = field.time.map(|time| time.div_euclid(NANOSECONDS));
-            self.samples.push(series, time, field.value.to_f64());
-        });
-        self.told(field.measurement, ended);
+        self.add(&name, field.tags, Kind::Gauge, field.time, field.value);
+        self.name = name;
     }
 
     fn refused(&mut self, refusal: Refusal<'_>) {
@@ -104,6 +118,19 @@ mod tests {
         };
         lines.extend(samples.samples().iter().map(show));
         lines
+    }
+
+    #[test]
+    fn samples_beyond_a_number_are_refused() {
+        let (mut samples, mut refused) = (Samples::default(), 0);
+        let mut refuse = |refusal: Refusal<'_>| {
+            assert_eq!((refusal.fault, refusal.line), (Fault::TooManySamples, 3 + refused));
+            refused += 1;
+        };
+        let mut filling = Filling::new(&mut samples, &mut refuse);
+        filling.samples_max = 2;
+        influx::read_lines(b"a b=1,c=2,d=3\ne f=4", Precision::Nanoseconds, &mut filling);
+        assert_eq!((samples.samples().len(), refused), (2, 2));
     }
 
     #[test]

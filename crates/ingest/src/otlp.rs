@@ -116,6 +116,14 @@ enum MetricKind {
     Summary,
 }
 
+/// A data point of a metric, with its labels.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    metric: &'a Metric<'a>,
+    point: &'a Point,
+    labels: &'a [(&'a str, &'a str)],
+}
+
 /// The name of an attribute and its value as text.
 type Attribute<'a> = (Cow<'a, str>, Cow<'a, str>);
 
@@ -157,14 +165,12 @@ impl<'s> Giver<'s> {
         for (key, value) in attributes.into_iter().flatten() {
             add_label(&mut labels, key, value);
         }
-        let labels = labels.as_slice();
+        let given = Given { metric, point, labels: &labels };
         let result = match kind {
             _ if metric.name.is_empty() => Err(Fault::NoName),
             _ if labels.len() > ATTRIBUTES_MAX => Err(Fault::TooManyTags),
-            MetricKind::Gauge => self.give_number(metric, Kind::Gauge, point, labels),
-            MetricKind::Sum => {
-                sum_kind(metric).and_then(|kind| self.give_number(metric, kind, point, labels))
-            }
+            MetricKind::Gauge => self.give_number(given, Kind::Gauge),
+            MetricKind::Sum => sum_kind(metric).and_then(|kind| self.give_number(given, kind)),
             MetricKind::Histogram | MetricKind::ExponentialHistogram => {
                 let kind = match metric.temporality {
                     Temporality::Unspecified => Err(Fault::NoTemporality),
@@ -172,12 +178,12 @@ impl<'s> Giver<'s> {
                     Temporality::Cumulative => Ok(Kind::Counter),
                 };
                 self.answer.without_buckets += u64::from(point.has_buckets && kind.is_ok());
-                kind.and_then(|kind| self.give_distribution(metric, kind, point, labels))
+                kind.and_then(|kind| self.give_distribution(given, kind))
             }
             MetricKind::Summary => {
-                let given = self.give_distribution(metric, Kind::Counter, point, labels);
-                self.give_quantiles(metric, point, labels, quantiles);
-                given
+                let result = self.give_distribution(given, Kind::Counter);
+                self.give_quantiles(given, quantiles);
+                result
             }
         };
         if let Err(fault) = result {
@@ -187,13 +193,8 @@ impl<'s> Giver<'s> {
         }
     }
 
-    fn give_number(
-        &mut self,
-        metric: &Metric<'_>,
-        kind: Kind,
-        point: &Point,
-        labels: &[(&str, &str)],
-    ) -> Result<(), Fault> {
+    fn give_number(&mut self, given: Given<'_>, kind: Kind) -> Result<(), Fault> {
+        let Given { metric, point, labels } = given;
         let value = point.value.ok_or(Fault::NoValue)?;
         if !value.is_finite() {
             return Err(Fault::NotFinite);
@@ -203,41 +204,30 @@ impl<'s> Giver<'s> {
         Ok(())
     }
 
-    fn give_distribution(
-        &mut self,
-        metric: &Metric<'_>,
-        kind: Kind,
-        point: &Point,
-        labels: &[(&str, &str)],
-    ) -> Result<(), Fault> {
+    fn give_distribution(&mut self, given: Given<'_>, kind: Kind) -> Result<(), Fault> {
+        let Given { metric, point, labels } = given;
         let time = time_of(point)?;
         let sum = point.sum.filter(|sum| sum.is_finite()).map(Number::Float);
         for (end, value) in [("_count", Some(Number::Unsigned(point.count))), ("_sum", sum)] {
+            let Some(value) = value else { continue };
             self.name.clear();
             self.name.push_str(metric.name);
             self.name.push_str(end);
-            if let Some(value) = value {
-                self.sink.pushed(&Pushed { name: &self.name, labels, time, value, kind });
-            }
+            self.sink.pushed(&Pushed { name: &self.name, labels, time, value, kind });
         }
         Ok(())
     }
 
-    fn give_quantiles(
-        &mut self,
-        metric: &Metric<'_>,
-        point: &Point,
-        labels: &[(&str, &str)],
-        quantiles: &[(f64, f64)],
-    ) {
+    fn give_quantiles(&mut self, given: Given<'_>, quantiles: &[(f64, f64)]) {
         use fmt::Write as _;
+        let Given { metric, point, labels } = given;
         let Ok(time) = time_of(point) else { return };
+        let labels: Vec<_> = labels.iter().copied().filter(|(key, _)| *key != "quantile").collect();
         for (quantile, value) in quantiles.iter().filter(|(_, value)| value.is_finite()) {
             self.quantile.clear();
             // Writing to a text cannot fail.
             let _ = write!(self.quantile, "{quantile}");
-            let mut labels: Vec<_> = labels.iter().copied().filter(|(key, _)| *key != "quantile").collect();
-            labels.push(("quantile", &self.quantile));
+            let labels = [&labels[..], &[("quantile", &*self.quantile)]].concat();
             let (value, kind) = (Number::Float(*value), Kind::Gauge);
             self.sink.pushed(&Pushed { name: metric.name, labels: &labels, time, value, kind });
         }

@@ -91,7 +91,6 @@ impl Daemon {
         let routers = Arc::new(http::Routers::new(Arc::clone(&service), sockets.site, Arc::clone(&status)));
         for listener in sockets.http {
             listener.set_nonblocking(true)?;
-            let listener = tokio::net::TcpListener::from_std(listener)?;
             let serving = http::server::serve(
                 listener,
                 Arc::clone(&routers),

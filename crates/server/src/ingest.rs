@@ -29,6 +29,8 @@ pub use self::counts::{Counts, IngestCollector};
 
 /// Samples may be so much later than this machine's clock, in milliseconds, as in Prometheus: an RRD that has had one takes none before it.
 const AHEAD_MAX_MS: i64 = 10 * 60 * 1000;
+/// Memory that a sample takes until its request is answered: as it was read, with its place, for the store, and when it is refused.
+pub(crate) const SAMPLE_BYTES: usize = 256;
 /// RRDs of a batch whose last sample is asked for, to see whether one was sent again.
 const LOOKED_AT_MAX: usize = 1000;
 /// Bytes of updates that the store gets at once.

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accepting;
 pub mod access;
 pub mod agent;
 pub mod agents;

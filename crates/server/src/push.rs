@@ -23,6 +23,7 @@ use ::ingest::statsd::aggregate::StatsdOptions;
 
 use self::port::Port;
 use self::statsd::StatsdFlush;
+use crate::accepting;
 use crate::access::Anonymous;
 use crate::collectors::datagrams::{self, DatagramSocket};
 use crate::daemon::Daemon;
@@ -162,7 +163,7 @@ impl PushSockets {
                 Bound::Tcp(listeners) => {
                     for listener in listeners {
                         let stop = daemon.stopping();
-                        daemon.spawn(stream::serve(listener, Arc::clone(&port), stop));
+                        daemon.spawn(accepting::accept(listener, Arc::clone(&port), stop));
                     }
                 }
                 Bound::Udp(sockets) => {

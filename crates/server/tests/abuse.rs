@@ -102,7 +102,7 @@ fn garbage_gets_errors_and_keeps_the_connection() {
 /// A page of any site can make a browser send this to a port on loopback, with a body of its own.
 #[test]
 fn a_request_of_http_ends_the_connection_before_its_body_is_read() {
-    let (_, roundel) = start();
+    let (engine, roundel) = start();
     for first in ["POST / HTTP/1.1", "GET /x HTTP/1.0", "PUT /a%20b HTTP/1.1"] {
         let mut client = Client::open(&roundel.socket());
         client.write(format!(
@@ -110,6 +110,15 @@ fn a_request_of_http_ends_the_connection_before_its_body_is_read() {
         ));
         assert_eq!(client.line(), "-1 This port does not speak HTTP.\n");
         assert_eq!(client.line(), "", "the connection has ended");
+    }
+    // A path may be longer than any line; the connection may have ended before all of it is sent.
+    for length in [LINE_BYTES_MAX, 3 * LINE_BYTES_MAX] {
+        let mut client = Client::open(&roundel.socket());
+        let path = "x".repeat(length);
+        let head = format!("POST /{path} HTTP/1.1\r\nHost: 127.0.0.1:42217\r\n\r\n");
+        let _ = client.send(format!("{head}UPDATE b.rrd 1000000001:1\n"));
+        while client.answer().is_ok() {}
+        assert!(engine.updates("b.rrd").is_empty(), "{length}");
     }
     let mut client = Client::open(&roundel.socket());
     assert_eq!(client.say("UPDATE b.rrd 1000000001:1"), "0 errors, enqueued 1 value(s).\n");

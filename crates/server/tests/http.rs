@@ -11,6 +11,8 @@ mod graphite;
 mod page;
 #[path = "http/prometheus.rs"]
 mod prometheus;
+#[path = "http/pushed.rs"]
+mod pushed;
 #[path = "http/remote_write.rs"]
 mod remote_write;
 #[path = "http/rights.rs"]
@@ -141,6 +143,10 @@ fn the_description_matches_the_routes() {
             [("{name}", "d/x.rrd"), ("{directory}", "d"), ("{view}", "example"), ("{label}", "ds")];
         let target = examples.iter().fold(path.clone(), |path, (name, example)| path.replace(name, example));
         for (method, operation) in operations.as_object().unwrap() {
+            if operation["tags"][0] == "Pushed" {
+                pushed::check(&roundel, &description, (path, method), operation);
+                continue;
+            }
             // What asks a Prometheus sends parameters that are not known here.
             let is_lenient = operation["tags"][0] == "Prometheus";
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
@@ -231,6 +237,9 @@ fn example(path: &str, parameter: &str) -> String {
         "recursive" => "recursive=true".to_string(),
         "limit" => "limit=10".to_string(),
         "after" => "after=d".to_string(),
+        "db" | "bucket" => format!("{parameter}=telegraf"),
+        "precision" => "precision=s".to_string(),
+        "verbose" => "verbose=true".to_string(),
         "query" => "query=rrd_a".to_string(),
         "time" => "time=1000000050".to_string(),
         "match[]" => "match[]=rrd_a".to_string(),

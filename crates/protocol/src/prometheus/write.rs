@@ -9,6 +9,11 @@ const FIELDS_MAX: usize = usize::MAX;
 /// Labels of a series that are read; a series with more is refused.
 const LABELS_MAX: usize = 1000;
 
+/// Samples of a series that are read; a series with more is refused. An empty one takes two bytes of a message, and eight times that here.
+const SAMPLES_MAX: usize = 1_000_000;
+/// Symbols of a request. An empty one takes two bytes of it, too.
+const SYMBOLS_MAX: usize = 1_000_000;
+
 /// Which message a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteVersion {
@@ -55,6 +60,8 @@ pub enum SeriesFault {
     Odd,
     /// It has more than a thousand labels.
     TooManyLabels,
+    /// It has more than a million samples.
+    TooManySamples,
 }
 
 impl std::fmt::Display for SeriesFault {
@@ -64,6 +71,7 @@ impl std::fmt::Display for SeriesFault {
             SeriesFault::Reference => "a label refers to a symbol that is not there",
             SeriesFault::Odd => "a label has no value: the number of references is odd",
             SeriesFault::TooManyLabels => "a series has more than a thousand labels",
+            SeriesFault::TooManySamples => "a series has more than a million samples: send fewer at once",
         })
     }
 }
@@ -124,6 +132,9 @@ pub fn visit_write<'a>(
             let mut symbols = Vec::new();
             fields_up_to(FIELDS_MAX, bytes, |number, field| {
                 if let (4, Field::Bytes(text)) = (number, field) {
+                    if symbols.len() >= SYMBOLS_MAX {
+                        return Err(DecodeError::TooLong);
+                    }
                     symbols.push(text);
                 }
                 Ok(())
@@ -148,6 +159,14 @@ impl<'a> WriteSeries<'a> {
         self.samples.clear();
         (self.histograms, self.exemplars) = (0, 0);
         (self.metric_type, self.fault) = (MetricType::Unknown, None);
+    }
+
+    fn sample(&mut self, sample: (i64, f64)) {
+        if self.samples.len() >= SAMPLES_MAX {
+            self.fault = Some(SeriesFault::TooManySamples);
+            return;
+        }
+        self.samples.push(sample);
     }
 
     fn label(&mut self, name: &'a [u8], value: &'a [u8]) {
@@ -178,7 +197,7 @@ fn read_one<'a>(bytes: &'a [u8], series: &mut WriteSeries<'a>) -> Result<(), Dec
                 })?;
                 series.label(name, value);
             }
-            (2, Field::Bytes(bytes)) => series.samples.push(sample(bytes)?),
+            (2, Field::Bytes(bytes)) => series.sample(sample(bytes)?),
             (3, Field::Bytes(_)) => series.exemplars += 1,
             (4, Field::Bytes(_)) => series.histograms += 1,
             _ => {}
@@ -213,7 +232,7 @@ fn read_two<'a>(
                 }
             }
             (1, Field::Number(number)) => reference(series, number),
-            (2, Field::Bytes(bytes)) => series.samples.push(sample(bytes)?),
+            (2, Field::Bytes(bytes)) => series.sample(sample(bytes)?),
             (3, Field::Bytes(_)) => series.histograms += 1,
             (4, Field::Bytes(_)) => series.exemplars += 1,
             (5, Field::Bytes(bytes)) => fields_up_to(FIELDS_MAX, bytes, |number, field| {
@@ -280,6 +299,30 @@ mod tests {
             });
         })?;
         Ok(parts)
+    }
+
+    #[test]
+    fn what_takes_two_bytes_of_a_request_takes_no_memory_without_end() {
+        let body = |bytes: &[u8], count: usize| bytes.repeat(count);
+        let series = body(b"\x12\0", SAMPLES_MAX + 1);
+        let mut request = vec![0x0a];
+        let mut length = series.len();
+        while length >= 128 {
+            request.push(length as u8 | 128);
+            length >>= 7;
+        }
+        request.push(length as u8);
+        request.extend_from_slice(&series);
+        let mut samples = 0;
+        let read = visit_write(WriteVersion::One, &request, |part| {
+            let WritePart::Series(series) = part else { return };
+            assert_eq!(series.fault, Some(SeriesFault::TooManySamples));
+            samples = series.samples.len();
+        });
+        assert_eq!((read, samples), (Ok(()), SAMPLES_MAX));
+        let symbols = body(b"\x22\0", SYMBOLS_MAX + 1);
+        assert_eq!(parts(WriteVersion::Two, &symbols), Err(DecodeError::TooLong));
+        assert_eq!(parts(WriteVersion::Two, &symbols[2..]), Ok(Vec::new()));
     }
 
     #[test]

@@ -225,3 +225,44 @@ fn carbon_files_say_which_rrds_are_made() {
         assert!(text.contains(want), "{want}: {text}");
     }
 }
+
+/// A page of any site can make a browser send this to a port on loopback, with lines of its own in the body.
+#[test]
+fn a_request_of_http_ends_the_connection_before_its_body_is_read() {
+    let mut receiver = Receiver::start("");
+    let time = now() - 100;
+    let long = "x".repeat(40_000);
+    for port in [receiver.graphite, receiver.statsd, receiver.pickle] {
+        for first in ["POST / HTTP/1.1", "GET /x HTTP/1.0", &format!("POST /{long} HTTP/1.1")] {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let head = format!("{first}\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 50\r\n\r\n");
+            // It may have been closed in the middle of that.
+            let _ = write!(stream, "{head}evil.graphite 1 {time}\nevil.statsd:1|c\n");
+            assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "{port}: the connection has ended");
+        }
+    }
+    assert_eq!((receiver.refused("graphite", "http"), receiver.refused("statsd", "http")), (3, 3));
+    assert_eq!(receiver.refused("pickle", "pickle_too_long"), 3);
+    // What may be a name is not taken for it, nor is a line that follows others.
+    let mut stream = TcpStream::connect(("127.0.0.1", receiver.graphite)).unwrap();
+    write!(stream, "POST.HTTP/1.1 1 {time}\nGET / HTTP/1.1\nafter.it 1 {time}\n").unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", receiver.statsd)).unwrap();
+    stream.write_all(b"good:1|c\n").unwrap();
+    let names = receiver.names(|names| names.contains("after/it") && names.contains("good"));
+    assert!(!names.contains("evil"), "{names}");
+}
+
+/// Lines are read some thousands at once; what is left when a connection ends is read, too.
+#[test]
+fn many_short_lines_at_once_all_count() {
+    let mut receiver = Receiver::start("");
+    let time = now() - 100;
+    let mut stream = TcpStream::connect(("127.0.0.1", receiver.graphite)).unwrap();
+    let lines = "x\n".repeat(100_000) + &"\n".repeat(100_000);
+    write!(stream, "{lines}last 1 {time}\ncut 1").unwrap();
+    drop(stream);
+    assert_eq!(receiver.last("series/last.rrd"), (time, 1.0));
+    wait_until("all lines are counted", || {
+        (receiver.refused("graphite", "no_value"), receiver.refused("graphite", "cut_off")) == (100_000, 1)
+    });
+}

@@ -24,9 +24,8 @@ use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -37,12 +36,13 @@ use super::failure::Failure;
 use super::login::{LOGIN, LOGOUT};
 use super::origin::is_foreign;
 use super::percent;
+use crate::accepting::{self, Accepting, Serving};
 use crate::access::Principal;
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
 use crate::ingest::routes::{PUSH_BYTES_MAX, is_push};
 use crate::limits::{
-    ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE,
-    HTTP_STREAMS_MAX, HTTP_WAIT_MAX, STOP_TIMEOUT, TLS_CONNECTION_BYTES,
+    ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE, HTTP_STREAMS_MAX,
+    HTTP_WAIT_MAX, TLS_CONNECTION_BYTES,
 };
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
@@ -90,11 +90,11 @@ struct Server {
 /// # Errors
 /// When the runtime cannot use the socket.
 pub async fn serve(
-    listener: TcpListener,
+    listener: std::net::TcpListener,
     routers: Arc<Routers>,
     service: Arc<Service>,
     door: Arc<Door>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let server = Arc::new(Server {
         door,
@@ -104,41 +104,29 @@ pub async fn serve(
         wait: service.idle.min(HTTP_WAIT_MAX),
         service,
     });
-    let mut connections = JoinSet::new();
-    let mut shortage = ShortageLog::default();
-    let stop_of_connections = stop.clone();
-    loop {
-        tokio::select! {
-            biased;
-            () = stopped(&mut stop) => break,
-            ended = connections.join_next(), if !connections.is_empty() => {
-                if let Some(Err(error)) = ended && error.is_panic() {
-                    server.service.metrics.panics.inc();
-                    tracing::error!(%error, "a bug ended a connection over HTTP; the others go on");
-                }
-            }
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    // Answers are complete when they are written, so waiting for more gains nothing.
-                    stream.set_nodelay(true).ok();
-                    if let Some(admission) = server.admit(&mut shortage).await {
-                        let server = Arc::clone(&server);
-                        connections.spawn(server.serve_connection(stream, admission, stop_of_connections.clone()));
-                    }
-                }
-                Err(error) => {
-                    shortage.begin(format_args!("cannot accept a connection over HTTP: {error}"));
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            () = shortage.over() => shortage.end(),
-        }
+    accepting::accept(listener, server, stop).await
+}
+
+impl Accepting for Server {
+    fn service(&self) -> &Service {
+        &self.service
     }
-    let all_ended = async { while connections.join_next().await.is_some() {} };
-    if timeout(STOP_TIMEOUT, all_ended).await.is_err() {
-        connections.shutdown().await;
+
+    fn place(&self) -> String {
+        "over HTTP".to_string()
     }
-    Ok(())
+
+    async fn admit(
+        self: Arc<Self>,
+        stream: TcpStream,
+        shortage: &mut ShortageLog,
+        stop: watch::Receiver<bool>,
+    ) -> Option<Serving> {
+        // Answers are complete when they are written, so waiting for more gains nothing.
+        stream.set_nodelay(true).ok();
+        let admission = self.let_in(shortage).await?;
+        Some(Box::pin(self.serve_connection(stream, admission, stop)))
+    }
 }
 
 /// What lets a connection in, held until it ends.
@@ -150,7 +138,7 @@ enum Admission {
 
 impl Server {
     /// Lets a new connection in; `None` when even those in reserve are busy.
-    async fn admit(&self, shortage: &mut ShortageLog) -> Option<Admission> {
+    async fn let_in(&self, shortage: &mut ShortageLog) -> Option<Admission> {
         if let Some(slot) = self.service.connection_limits.try_acquire(ListenerKind::Http) {
             return Some(Admission::Slot(slot));
         }

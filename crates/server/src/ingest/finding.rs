@@ -56,10 +56,11 @@ pub(super) async fn find(
     }
     // Names of files, perhaps, and many of them.
     let making = tokio::task::block_in_place(|| {
+        let mut maker = Maker { ready, service, samples, now: super::now_ms(), there: None };
         let mut making = Vec::new();
         for series in new {
             let Some(time) = first[series as usize] else { continue };
-            match begin(ready, service, samples, series, time) {
+            match maker.begin(series, time) {
                 Ok(Begun::There(path)) => {
                     found[series as usize] = Ok(remember(ready, samples, series, &path))
                 }
@@ -102,55 +103,66 @@ enum Begun {
     Making(Making),
 }
 
-/// Places a series, and has its RRD made if there is none.
-fn begin(
-    ready: &Ready,
-    service: &Service,
-    samples: &Samples,
-    number: u32,
-    time: Option<i64>,
-) -> Result<Begun, SampleError> {
-    let series = samples.series(number);
-    let place = ready.table.place(series).map_err(SampleError::Unplaced)?;
-    let name_error = |error| SampleError::Write(WriteError::Store(StoreError::Name(error)));
-    let name = RrdName::new(place.path.as_bytes()).map_err(name_error)?;
-    if !service.may_write(name.as_bytes()) {
-        // Whether it is there or not; it takes none of the limits for new ones.
-        service.refused_write(&place.path, "push");
-        return Err(SampleError::Write(WriteError::Store(StoreError::Denied(name))));
+/// Makes the RRDs of a request.
+struct Maker<'a> {
+    ready: &'a Ready,
+    service: &'a Service,
+    samples: &'a Samples,
+    /// This machine's clock, in milliseconds.
+    now: i64,
+    /// RRDs of the store, with those that are being made here; asked for once, when the first one is new.
+    there: Option<u64>,
+}
+
+impl Maker<'_> {
+    /// Places a series, and has its RRD made if there is none.
+    fn begin(&mut self, number: u32, time: Option<i64>) -> Result<Begun, SampleError> {
+        let series = self.samples.series(number);
+        let place = self.ready.table.place(series).map_err(SampleError::Unplaced)?;
+        let name_error = |error| SampleError::Write(WriteError::Store(StoreError::Name(error)));
+        let name = RrdName::new(place.path.as_bytes()).map_err(name_error)?;
+        if !self.service.may_write(name.as_bytes()) {
+            // Whether it is there or not; it takes none of the limits for new ones.
+            self.service.refused_write(&place.path, "push");
+            return Err(SampleError::Write(WriteError::Store(StoreError::Denied(name))));
+        }
+        match self.service.engine.status(&name) {
+            Ok(status) => return fits(&status.definition).map(|()| Begun::There(place.path)),
+            Err(StoreError::NoSuchRrd(_)) => {}
+            Err(error) => return Err(SampleError::Write(WriteError::Store(error))),
+        }
+        // One that is out of bounds makes no RRD.
+        let time = time.unwrap_or(self.now);
+        if time < 0 || time > self.now.saturating_add(super::AHEAD_MAX_MS) {
+            return Err(SampleError::OutOfBounds);
+        }
+        self.admit()?;
+        let rrd = self.ready.table.new_rrd(place.rule, series, self.samples.kind(number));
+        let options = CreateOptions {
+            step: Step { units: rrd.step, units_per_second: 1 },
+            limits: Limits::FILE,
+            file_name: place.path.as_bytes(),
+        };
+        let wrong = |error: rrd::definition::text::DefinitionError| {
+            SampleError::Write(WriteError::Definition(error.to_string()))
+        };
+        let definition = parse_create(&options, &rrd.args).map_err(wrong)?;
+        // So that the first value is that of a whole step.
+        let start = time.div_euclid(1000).saturating_sub_unsigned(rrd.step);
+        let (sender, answer) = oneshot::channel();
+        let request = CreateRequest { definition, start, no_overwrite: true };
+        self.service.engine.create(name, request, Box::new(move |result| drop(sender.send(result))));
+        Ok(Begun::Making(Making { series: number, path: place.path, answer }))
     }
-    match service.engine.status(&name) {
-        Ok(status) => return fits(&status.definition).map(|()| Begun::There(place.path)),
-        Err(StoreError::NoSuchRrd(_)) => {}
-        Err(error) => return Err(SampleError::Write(WriteError::Store(error))),
+
+    /// Counts one more RRD, if it may be made.
+    fn admit(&mut self) -> Result<(), SampleError> {
+        let there = self.there.get_or_insert_with(|| self.service.ingest.rrd_count());
+        let mut new = self.ready.new.lock().unwrap_or_else(PoisonError::into_inner);
+        new.admit(self.now.div_euclid(1000), *there).map_err(SampleError::Limit)?;
+        *there += 1;
+        Ok(())
     }
-    let now = super::now_ms();
-    // One that is out of bounds makes no RRD.
-    let time = time.unwrap_or(now);
-    if time < 0 || time > now.saturating_add(super::AHEAD_MAX_MS) {
-        return Err(SampleError::OutOfBounds);
-    }
-    {
-        let mut new = ready.new.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = service.ingest.rrd_count();
-        new.admit(now.div_euclid(1000), there).map_err(SampleError::Limit)?;
-    }
-    let rrd = ready.table.new_rrd(place.rule, series, samples.kind(number));
-    let options = CreateOptions {
-        step: Step { units: rrd.step, units_per_second: 1 },
-        limits: Limits::FILE,
-        file_name: place.path.as_bytes(),
-    };
-    let wrong = |error: rrd::definition::text::DefinitionError| {
-        SampleError::Write(WriteError::Definition(error.to_string()))
-    };
-    let definition = parse_create(&options, &rrd.args).map_err(wrong)?;
-    // So that the first value is that of a whole step.
-    let start = time.div_euclid(1000).saturating_sub_unsigned(rrd.step);
-    let (sender, answer) = oneshot::channel();
-    let request = CreateRequest { definition, start, no_overwrite: true };
-    service.engine.create(name, request, Box::new(move |result| drop(sender.send(result))));
-    Ok(Begun::Making(Making { series: number, path: place.path, answer }))
 }
 
 /// Whether an RRD that is there takes samples: it has one data source that is fed.

@@ -5,19 +5,20 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ingest::sample::{Kind, Samples, SeriesError};
+use ingest::sample::{Kind, SERIES_BYTES_MAX, Samples, SeriesError};
 use protocol::prometheus::{
     DecodeError, MetricType, SeriesFault, WritePart, WriteSeries, WriteVersion, decompress, length,
     visit_write,
 };
 use store::engine::StoreError;
 
-use super::{PushOutcome, SampleError};
+use super::{PushOutcome, SAMPLE_BYTES, SampleError};
+use crate::budget::Share;
 use crate::collectors::store_writer::WriteError;
 use crate::service::Service;
 
@@ -25,10 +26,14 @@ use crate::service::Service;
 const PROTOCOL: &str = "remote_write";
 /// Bytes of a request that is no longer compressed.
 const DECODED_BYTES_MAX: usize = 64 << 20;
+/// Samples for which memory is asked for at once. A message may have nine in the bytes that one takes usually, and no value in any.
+const SAMPLES_STEP: usize = 1024;
 /// Requests of fewer bytes are read without leaving the thread to others: that takes as long as reading them.
 const SHORT_BYTES: usize = 32 << 10;
-/// Metrics whose types are remembered. Types of version 1.0 come in requests of their own.
-const TYPES_MAX: usize = 100_000;
+/// Bytes of names of metrics whose types are remembered, with what each takes besides. Types of version 1.0 come in requests of their own.
+const TYPES_BYTES_MAX: usize = 16 << 20;
+/// Bytes that a metric's type takes besides its name.
+const TYPE_BYTES: usize = 64;
 /// Reasons in an answer.
 const REASONS_MAX: usize = 5;
 /// The label with the name of the metric.
@@ -36,7 +41,15 @@ const NAME: &str = "__name__";
 
 /// What metrics are, as senders of version 1.0 have said.
 #[derive(Debug, Default)]
-pub(super) struct MetricTypes(Mutex<HashMap<Box<str>, MetricType>>);
+pub(super) struct MetricTypes(RwLock<Types>);
+
+/// Types by the names of metrics.
+#[derive(Debug, Default)]
+struct Types {
+    known: HashMap<Box<str>, MetricType>,
+    /// Memory that they take.
+    bytes: usize,
+}
 
 /// What a request had in it.
 #[derive(Default)]
@@ -50,6 +63,10 @@ struct Read {
     reasons: Vec<String>,
     more: u64,
     types: Vec<(Box<str>, MetricType)>,
+    /// Samples for which there is memory.
+    room: usize,
+    /// Bytes of memory that were not to be had; then it was not read to its end.
+    short_of: u64,
 }
 
 impl Read {
@@ -64,7 +81,6 @@ pub(super) async fn write(service: &Service, headers: &HeaderMap, body: Bytes) -
         Ok(version) => version,
         Err(text) => return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response(),
     };
-    // What is decompressed, and the samples that are read from it, which take less than half as much again.
     let decoded = match length(&body) {
         Ok(length) if length > DECODED_BYTES_MAX => {
             let text = format!(
@@ -76,20 +92,13 @@ pub(super) async fn write(service: &Service, headers: &HeaderMap, body: Bytes) -
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
     let mut share = service.memory.share();
-    let needed = decoded as u64 * 5 / 2;
-    if !share.try_resize(needed) {
-        if needed > share.budget_bytes() {
-            let text = format!(
-                "the request takes {needed} bytes of memory, more than clients have in all ([limits] memory)"
-            );
-            return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
-        }
-        let text = "there is no memory for the request; send it again";
-        return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], text).into_response();
+    if !share.try_resize(decoded as u64) {
+        return no_memory(&share, decoded as u64);
     }
-    let read = || read(service, version, &body, decoded);
+    let mut read = || read(service, version, &body, decoded, &mut share);
     let read = if decoded < SHORT_BYTES { read() } else { tokio::task::block_in_place(read) };
     let mut read = match read {
+        Ok(Read { short_of: needed @ 1.., .. }) => return no_memory(&share, needed),
         Ok(read) => read,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
@@ -100,6 +109,18 @@ pub(super) async fn write(service: &Service, headers: &HeaderMap, body: Bytes) -
     counts.refuse(PROTOCOL, "native_histogram", read.histograms);
     counts.refuse(PROTOCOL, "exemplar", read.exemplars);
     answer(version, read, &outcome)
+}
+
+/// Refuses a request that takes so many bytes of memory.
+fn no_memory(share: &Share, needed: u64) -> Response {
+    if needed > share.budget_bytes() {
+        let text = format!(
+            "the request takes {needed} bytes of memory, more than clients have in all ([limits] memory)"
+        );
+        return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
+    }
+    let text = "there is no memory for the request; send it again";
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], text).into_response()
 }
 
 /// The message of a request, by its headers; or what is wrong with them, for an answer of 415.
@@ -127,14 +148,40 @@ fn version(headers: &HeaderMap) -> Result<WriteVersion, String> {
 }
 
 /// Reads a request of so many bytes when it is decompressed.
-fn read(service: &Service, version: WriteVersion, body: &[u8], decoded: usize) -> Result<Read, DecodeError> {
+fn read(
+    service: &Service,
+    version: WriteVersion,
+    body: &[u8],
+    decoded: usize,
+    share: &mut Share,
+) -> Result<Read, DecodeError> {
     let bytes = decompress(body, decoded)?;
     let mut read = Read::default();
-    let types = service.ingest.metric_types.0.lock().unwrap_or_else(PoisonError::into_inner);
+    // Requests are read beside each other.
+    let types = service.ingest.metric_types.0.read().unwrap_or_else(PoisonError::into_inner);
+    let types = &types.known;
     visit_write(version, &bytes, |part| match part {
-        WritePart::Series(series) => take(&mut read, series, &types),
+        // The rest is only counted: what never fits must not be sent again.
+        WritePart::Series(series) if read.short_of > 0 => {
+            read.short_of += (series.samples.len() * SAMPLE_BYTES) as u64;
+        }
+        WritePart::Series(series) => {
+            let samples = read.samples.samples().len() + series.samples.len();
+            if samples >= read.room {
+                read.room = samples + SAMPLES_STEP;
+                let needed = (decoded + read.room * SAMPLE_BYTES) as u64;
+                if !share.try_resize(needed) {
+                    read.short_of = needed;
+                    return;
+                }
+            }
+            take(&mut read, series, types);
+        }
         WritePart::Metadata(name, metric_type) => {
-            if types.get(name) != Some(&metric_type) {
+            // A request may have more of them than are remembered.
+            let is_some = !name.is_empty() && name.len() <= SERIES_BYTES_MAX;
+            let has_room = read.types.len() < TYPES_BYTES_MAX / TYPE_BYTES;
+            if is_some && has_room && types.get(name) != Some(&metric_type) {
                 read.types.push((name.into(), metric_type));
             }
         }
@@ -215,14 +262,20 @@ fn kind(name: &str, said: MetricType) -> Kind {
 }
 
 impl MetricTypes {
+    /// Remembers types. When there are too many, all are forgotten: senders say theirs every minute.
     fn note(&self, types: Vec<(Box<str>, MetricType)>) {
         if types.is_empty() {
             return;
         }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (name, metric_type) in types {
-            if all.len() < TYPES_MAX || all.contains_key(&name) {
-                all.insert(name, metric_type);
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // The name of a series is no longer than this.
+        for (name, metric_type) in types.into_iter().filter(|(name, _)| name.len() <= SERIES_BYTES_MAX) {
+            let bytes = name.len() + TYPE_BYTES;
+            if all.bytes + bytes > TYPES_BYTES_MAX {
+                *all = Types::default();
+            }
+            if all.known.insert(name, metric_type).is_none() {
+                all.bytes += bytes;
             }
         }
     }
@@ -312,6 +365,23 @@ mod tests {
         for encoding in ["gzip", "deflate", "zstd"] {
             check(Some("application/x-protobuf"), Some(encoding), Err(()));
         }
+    }
+
+    #[test]
+    fn types_take_no_more_memory_than_they_may() {
+        let types = MetricTypes::default();
+        types.note(vec![("x".into(), MetricType::Gauge), ("y".repeat(10 << 20).into(), MetricType::Gauge)]);
+        assert_eq!(types.0.read().unwrap().known.len(), 1);
+        // Some are said again, which takes nothing more.
+        for number in (0..5_000).map(|number| number / 2) {
+            types.note(vec![(format!("{number:08000}").into(), MetricType::Counter)]);
+            let types = types.0.read().unwrap();
+            assert!(types.bytes <= TYPES_BYTES_MAX, "{number}");
+            assert_eq!(types.bytes, types.known.keys().map(|name| name.len() + TYPE_BYTES).sum::<usize>());
+        }
+        assert!(!types.0.read().unwrap().known.contains_key("x"), "the oldest are forgotten");
+        types.note(vec![("x".into(), MetricType::Counter)]);
+        assert_eq!(types.0.read().unwrap().known.get("x"), Some(&MetricType::Counter));
     }
 
     #[test]

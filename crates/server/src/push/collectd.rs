@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 
 use super::encoding;
 use crate::http::failure::Failure;
-use crate::http::origin::is_foreign;
 use crate::service::Service;
 
 /// The name in `/metrics`.
@@ -28,22 +27,21 @@ pub(super) async fn write(State(service): State<Arc<Service>>, headers: HeaderMa
 }
 
 async fn take(service: &Service, headers: &HeaderMap, body: &[u8]) -> Result<(), Failure> {
-    if is_foreign(headers) {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "this was sent by a page of another site"));
-    }
     let mut samples = Samples::default();
     let mut first = None;
     let _share = tokio::task::block_in_place(|| {
-        let (body, share) = encoding::decode(service, headers, body).map_err(|error| {
+        let refused_body = |error: encoding::BodyError| {
             let (status, text) = error.answer();
             Failure::new(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), text)
-        })?;
+        };
+        let (body, mut share) = encoding::decode(service, headers, body).map_err(refused_body)?;
         let mut refuse = |refusal: Refusal<'_>| {
             service.ingest.counts.refuse(NAME, refusal.fault.label(), 1);
             let text = String::from_utf8_lossy(refusal.text);
             first.get_or_insert_with(|| format!("entry {} ({text}): {}", refusal.line, refusal.fault));
         };
         collectd_json::read(&body, &mut Filling::new(&mut samples, &mut refuse)).map_err(Failure::bad)?;
+        encoding::hold_samples(&mut share, &samples).map_err(refused_body)?;
         Ok::<_, Failure>(share)
     })?;
     let outcome = service.ingest.write(service, NAME, &samples).await;

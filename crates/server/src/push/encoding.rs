@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::io::Read;
 
+use ::ingest::sample::Samples;
 use axum::http::{HeaderMap, header};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use crate::budget::Share;
+use crate::ingest::SAMPLE_BYTES;
 use crate::service::Service;
 
 /// Bytes of a body that is no longer compressed, at most.
@@ -25,6 +27,8 @@ pub(super) enum BodyError {
     Broken(String),
     /// It is longer than [`DECODED_BYTES_MAX`]: 413.
     TooLong,
+    /// It takes so many bytes of memory, more than all clients have: 413.
+    TooMuch(u64),
     /// There is no memory now: 503.
     NoMemory,
 }
@@ -40,6 +44,12 @@ impl BodyError {
             BodyError::Broken(cause) => (400, format!("the body cannot be decompressed: {cause}")),
             BodyError::TooLong => {
                 (413, format!("the body is longer than {DECODED_BYTES_MAX} bytes: send smaller ones"))
+            }
+            BodyError::TooMuch(bytes) => {
+                let text = format!(
+                    "the body takes {bytes} bytes of memory, more than clients have in all ([limits] memory): send smaller ones"
+                );
+                (413, text)
             }
             BodyError::NoMemory => (503, "there is no memory for the body now; send it again".to_string()),
         }
@@ -78,7 +88,23 @@ pub(super) fn decode<'a>(
     }
 }
 
+/// Holds the memory that samples take until they are in the store.
+///
+/// # Errors
+/// When it is not to be had.
+pub(super) fn hold_samples(share: &mut Share, samples: &Samples) -> Result<(), BodyError> {
+    let bytes = share.bytes() + (samples.samples().len() * SAMPLE_BYTES) as u64;
+    resize(share, bytes)
+}
+
 fn hold(share: &mut Share, bytes: usize) -> Result<(), BodyError> {
-    let is_held = share.try_resize(bytes as u64 * MEMORY_PER_BYTE);
-    if is_held { Ok(()) } else { Err(BodyError::NoMemory) }
+    resize(share, bytes as u64 * MEMORY_PER_BYTE)
+}
+
+fn resize(share: &mut Share, bytes: u64) -> Result<(), BodyError> {
+    match share.try_resize(bytes) {
+        true => Ok(()),
+        false if bytes > share.budget_bytes() => Err(BodyError::TooMuch(bytes)),
+        false => Err(BodyError::NoMemory),
+    }
 }

@@ -14,7 +14,6 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::encoding;
-use crate::http::origin::is_foreign;
 use crate::http::query::Query;
 use crate::service::Service;
 
@@ -64,9 +63,6 @@ pub(super) async fn write(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if is_foreign(&headers) {
-        return failure(403, "this was sent by a page of another site");
-    }
     let mut query = match Query::parse(uri.query().unwrap_or_default().as_bytes()) {
         Ok(query) => query,
         Err(error) => return failure(400, &error.to_string()),
@@ -79,11 +75,12 @@ pub(super) async fn write(
     let mut samples = Samples::default();
     let mut wrong = Wrong::default();
     let read = tokio::task::block_in_place(|| {
-        let (text, share) = encoding::decode(&service, &headers, &body)?;
+        let (text, mut share) = encoding::decode(&service, &headers, &body)?;
         let mut refuse = |refusal: Refusal<'_>| wrong.refuse(refusal);
         let mut filling = Filling::new(&mut samples, &mut refuse);
         filling.extra = (!database.is_empty()).then_some(("db", database.as_str()));
         read_lines(&text, precision, &mut filling);
+        encoding::hold_samples(&mut share, &samples)?;
         Ok::<_, encoding::BodyError>(share)
     });
     let _share = match read {
@@ -117,7 +114,6 @@ pub(super) async fn write(
 fn failure(status: u16, text: &str) -> Response {
     let code = match status {
         400 => "invalid",
-        403 => "forbidden",
         413 => "request too large",
         503 => "unavailable",
         _ => "internal error",

@@ -13,7 +13,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::encoding;
-use crate::http::origin::is_foreign;
 use crate::service::Service;
 
 /// The name in `/metrics`.
@@ -81,23 +80,23 @@ pub(super) async fn metrics(
     let Some(form) = Form::of(&headers) else {
         return Form::Json.failure(415, "send application/x-protobuf or application/json");
     };
-    if is_foreign(&headers) {
-        return form.failure(403, "this was sent by a page of another site");
-    }
     let mut samples = Samples::default();
     let mut refused = BTreeMap::new();
     let read = tokio::task::block_in_place(|| {
-        let (body, share) = encoding::decode(&service, &headers, &body).map_err(|error| {
+        let refused_body = |error: encoding::BodyError| {
             let (status, text) = error.answer();
             Refused { status, text }
-        })?;
+        };
+        let (body, mut share) = encoding::decode(&service, &headers, &body).map_err(refused_body)?;
         let mut refuse = |refusal: Refusal<'_>| *refused.entry(refusal.fault.label()).or_default() += 1;
         let mut filling = Filling::new(&mut samples, &mut refuse);
         let answer = match form {
             Form::Protobuf => read_protobuf(&body, &mut filling),
             Form::Json => read_json(&body, &mut filling),
         };
-        answer.map(|answer| (answer, share)).map_err(|error| Refused { status: 400, text: error.to_string() })
+        let answer = answer.map_err(|error| Refused { status: 400, text: error.to_string() })?;
+        encoding::hold_samples(&mut share, &samples).map_err(refused_body)?;
+        Ok((answer, share))
     });
     let (mut answer, _share) = match read {
         Ok(read) => read,

@@ -16,6 +16,8 @@ use crate::service::Service;
 
 /// How often something that is refused is logged, for a port.
 const LOG_EVERY: Duration = Duration::from_secs(10);
+/// Points of a pickle: some two bytes are one, if it stands in it many times, and no relay sends a twentieth of this.
+const POINTS_MAX: usize = 65_536;
 /// Bytes of what is refused that are logged.
 const LOGGED_BYTES_MAX: usize = 200;
 
@@ -92,7 +94,10 @@ impl Port {
             *refused.entry(refusal.fault.label()).or_default() += 1;
             self.log(0, refusal.text, &refusal.fault);
         };
-        if let Err(error) = graphite::read_pickle(message, &mut Filling::new(samples, &mut refuse)) {
+        let samples_max = samples.samples().len() + POINTS_MAX;
+        let mut filling = Filling::new(samples, &mut refuse);
+        filling.samples_max = samples_max;
+        if let Err(error) = graphite::read_pickle(message, &mut filling) {
             *refused.entry(error.label()).or_default() += 1;
             self.log(1, b"a message", &error);
         }

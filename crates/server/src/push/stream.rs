@@ -1,7 +1,6 @@
 //! Ports of TCP: lines, or messages after their length. No client is answered, so what cannot be stored is counted and logged.
 
 use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,74 +9,52 @@ use ::ingest::pickle::MESSAGE_BYTES_MAX;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::PushProtocol;
 use super::port::{Arrived, Port};
+use crate::accepting::{Accepting, Serving};
 use crate::budget::Share;
 use crate::connection_limits::{ListenerKind, ShortageLog};
-use crate::limits::{ACCEPT_PAUSE, HELD_FREELY, READ_BYTES, STOP_TIMEOUT};
-use crate::service::stopped;
+use crate::http::origin::is_http_request;
+use crate::limits::{HELD_FREELY, READ_BYTES};
+use crate::service::{Service, stopped};
 
 /// Memory of a connection while what it has sent is read and stored: its bytes, some times over as samples and updates, twice.
 const BUSY_BYTES: u64 = 12 * READ_BYTES as u64;
 /// The wait for memory that others have.
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
+/// Lines that are read at once: the shortest take a hundred times their bytes as samples and updates.
+const LINES_MAX: usize = 8192;
 /// How long a connection may bring nothing at all: senders of an hour's means keep theirs.
 const SILENCE_MAX: Duration = Duration::from_secs(86_400);
 /// Bytes of the length before a pickle.
 const LENGTH_BYTES: usize = 4;
 
-/// Serves until `stop` becomes true; what has arrived then is stored.
-///
-/// # Errors
-/// When the runtime cannot use the socket.
-pub(super) async fn serve(
-    listener: TcpListener,
-    port: Arc<Port>,
-    mut stop: watch::Receiver<bool>,
-) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let mut connections = JoinSet::new();
-    let mut shortage = ShortageLog::default();
-    let stop_of_connections = stop.clone();
-    loop {
-        tokio::select! {
-            biased;
-            () = stopped(&mut stop) => break,
-            ended = connections.join_next(), if !connections.is_empty() => {
-                if let Some(Err(error)) = ended && error.is_panic() {
-                    port.service.metrics.panics.inc();
-                    tracing::error!(%error, "a bug ended a connection to {}", port.settings.address());
-                }
-            }
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    let limits = &port.service.connection_limits;
-                    let Some(slot) = limits.try_acquire(ListenerKind::Rrdcached) else {
-                        port.service.metrics.connections_refused.inc();
-                        shortage.begin("all places for connections are taken; a new one is closed");
-                        continue;
-                    };
-                    let (port, stop) = (Arc::clone(&port), stop_of_connections.clone());
-                    connections.spawn(async move {
-                        receive(&port, &stream, stop).await;
-                        drop(slot);
-                    });
-                }
-                Err(error) => {
-                    shortage.begin(format_args!("cannot accept a connection: {error}"));
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            () = shortage.over() => shortage.end(),
-        }
+impl Accepting for Port {
+    fn service(&self) -> &Service {
+        &self.service
     }
-    let all_ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(STOP_TIMEOUT, all_ended).await.is_err() {
-        connections.shutdown().await;
+
+    fn place(&self) -> String {
+        format!("to {}", self.settings.address())
     }
-    Ok(())
+
+    async fn admit(
+        self: Arc<Self>,
+        stream: TcpStream,
+        shortage: &mut ShortageLog,
+        stop: watch::Receiver<bool>,
+    ) -> Option<Serving> {
+        let Some(slot) = self.service.connection_limits.try_acquire(ListenerKind::Rrdcached) else {
+            self.service.metrics.connections_refused.inc();
+            shortage.begin("all places for connections are taken; a new one is closed");
+            return None;
+        };
+        Some(Box::pin(async move {
+            receive(&self, &stream, stop).await;
+            drop(slot);
+        }))
+    }
 }
 
 /// What a connection has sent and is not read yet.
@@ -86,6 +63,10 @@ struct Unread {
     bytes: Vec<u8>,
     /// What comes belongs to a line that was too long.
     skips_line: bool,
+    /// More whole lines are here.
+    has_lines: bool,
+    /// The first line has come, and is none of HTTP.
+    has_begun: bool,
 }
 
 async fn receive(port: &Port, stream: &TcpStream, mut stop: watch::Receiver<bool>) {
@@ -103,9 +84,9 @@ async fn receive(port: &Port, stream: &TcpStream, mut stop: watch::Receiver<bool
         // Not kept for the next time: else ten thousand connections would.
         let (mut arrived, mut next) = (Arrived::default(), Arrived::default());
         let mut goes_on = unread.take(port, stream, &mut arrived);
-        while !arrived.is_empty() {
+        while !arrived.is_empty() || unread.has_lines {
             // What has come meanwhile is read while the store works.
-            let may_read = goes_on && !*stop.borrow();
+            let may_read = unread.has_lines || goes_on && !*stop.borrow();
             let reading = async { may_read && unread.take(port, stream, &mut next) };
             let ((), more) = tokio::join!(port.store(&mut arrived), reading);
             goes_on = more;
@@ -151,37 +132,52 @@ fn fill(stream: &TcpStream, bytes: &mut Vec<u8>) -> bool {
 impl Unread {
     /// Reads what is there now; false when nothing more will come.
     fn take(&mut self, port: &Port, stream: &TcpStream, arrived: &mut Arrived) -> bool {
-        let is_open = fill(stream, &mut self.bytes);
+        let is_open = self.has_lines || fill(stream, &mut self.bytes);
         let is_good = tokio::task::block_in_place(|| match port.settings.protocol {
+            // What HTTP begins with is no length of a pickle.
             PushProtocol::Pickle => self.read_pickles(port, arrived),
-            _ => {
-                self.read_lines(port, arrived);
-                true
-            }
+            _ => self.read_lines(port, arrived),
         });
         is_open && is_good
     }
 
-    fn read_lines(&mut self, port: &Port, arrived: &mut Arrived) {
+    /// False when nothing more is read, because a browser sends this.
+    fn read_lines(&mut self, port: &Port, arrived: &mut Arrived) -> bool {
+        if !self.has_begun {
+            let end = memchr::memchr(b'\n', &self.bytes);
+            if end.is_none() && self.bytes.len() <= LINE_BYTES_MAX {
+                return true;
+            }
+            let line = &self.bytes[..end.unwrap_or(self.bytes.len())];
+            if is_http_request(line) {
+                port.refuse("http", line, "this port does not speak HTTP, so the connection was closed");
+                self.bytes = Vec::new();
+                return false;
+            }
+            self.has_begun = true;
+        }
         let mut from = 0;
         if self.skips_line {
             let Some(end) = memchr::memchr(b'\n', &self.bytes) else {
                 self.bytes = Vec::new();
-                return;
+                return true;
             };
             from = end + 1;
             self.skips_line = false;
         }
-        let end = memchr::memrchr(b'\n', &self.bytes[from..]).map_or(from, |at| from + at + 1);
+        let last = memchr::memchr_iter(b'\n', &self.bytes[from..]).take(LINES_MAX).last();
+        let end = last.map_or(from, |at| from + at + 1);
         if end > from {
             port.read_lines(&self.bytes[from..end], arrived);
         }
         self.keep(end);
-        if self.bytes.len() > LINE_BYTES_MAX {
+        self.has_lines = memchr::memchr(b'\n', &self.bytes).is_some();
+        if self.bytes.len() > LINE_BYTES_MAX && !self.has_lines {
             port.refuse("too_long", &self.bytes, "the line is too long");
             self.bytes = Vec::new();
             self.skips_line = true;
         }
+        true
     }
 
     /// False when nothing more can be read, because where the next message begins is not known.

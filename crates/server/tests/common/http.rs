@@ -43,15 +43,19 @@ pub fn request(roundel: &Roundel, method: &str, target: &str, body: &str) -> Ans
 
 /// Sends a request with extra headers, each with its line end, and a body.
 pub fn request_with(roundel: &Roundel, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+    let headers = format!("Content-Type: application/x-www-form-urlencoded\r\n{headers}");
+    send(roundel, method, target, &headers, body.as_bytes())
+}
+
+/// Sends a request with these headers, each with its line end, and a body of any bytes.
+pub fn send(roundel: &Roundel, method: &str, target: &str, headers: &str, body: &[u8]) -> Answer {
     let address = std::fs::read_to_string(roundel.path("http")).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
-    write!(
-        stream,
-        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\n{headers}\r\n{body}"
-    )
-    .unwrap();
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let middle = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();

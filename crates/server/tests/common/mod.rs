@@ -14,6 +14,7 @@ use protocol::rrdcached::command::Permissions;
 use roundel_server::access::{Access, Principal};
 use roundel_server::daemon::{self, Daemon, Sockets};
 use roundel_server::http::access::{Door, WebAccess};
+use roundel_server::ingest::IngestSettings;
 use roundel_server::listener::{self, Listen};
 use roundel_server::names::Names;
 use roundel_server::service::{CreatePolicy, Service};
@@ -31,11 +32,17 @@ pub struct Clients {
     pub access: Access,
     pub anonymous: Arc<Principal>,
     pub door: Arc<Door>,
+    pub ingest: IngestSettings,
 }
 
 impl Default for Clients {
     fn default() -> Self {
-        Clients { access: Access::default(), anonymous: Principal::everyone(), door: Arc::default() }
+        Clients {
+            access: Access::default(),
+            anonymous: Principal::everyone(),
+            door: Arc::default(),
+            ingest: IngestSettings::default(),
+        }
     }
 }
 
@@ -103,6 +110,16 @@ impl Roundel {
         Self::start(directory, engine, create, Permissions::ALL, &LimitSettings::default(), clients)
     }
 
+    /// With a striped store, and so much memory for clients.
+    pub fn with_memory(memory: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
+        let engine = roundel_server::layout::open(&settings).unwrap();
+        let create = CreatePolicy { make_directories: true, ..CreatePolicy::default() };
+        let limits = LimitSettings { memory, ..LimitSettings::default() };
+        Self::limited(directory, engine, create, Permissions::ALL, &limits)
+    }
+
     fn on(
         directory: tempfile::TempDir,
         engine: Arc<dyn Engine>,
@@ -130,10 +147,11 @@ impl Roundel {
         limits: &LimitSettings,
         clients: Clients,
     ) -> Self {
-        let Clients { access, anonymous, door } = clients;
+        let Clients { access, anonymous, door, ingest } = clients;
         let base = directory.path().join("base");
         std::fs::create_dir_all(&base).unwrap();
         let service = Service::with_limits(engine, Names::new(&base, &base), create, limits, access);
+        service.ingest.configure(ingest);
         let mut sockets = Sockets { door, ..Sockets::default() };
         let address = Address::Unix(directory.path().join("sock"));
         let listen = Listen { permissions, ..listen_plain(address) };

@@ -1,20 +1,19 @@
 //! Remote write: what is pushed comes back by queries under the same names and labels; real senders; what is refused, and how.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 
 use oracle::{Client, Program};
 use protocol::prometheus::{Samples, compress, write_request};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::Anonymous;
+use roundel_server::ingest::IngestSettings;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
 
 use super::common::Roundel;
-use super::common::http::{Answer, get};
+use super::common::http::{Answer, get, send};
 use super::prometheus::{encoded, program};
-use super::rights::{account, daemon};
+use super::rights::{account, daemon, get_as, limited};
 
 const ONE: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 const TWO: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request\r\n";
@@ -25,19 +24,7 @@ fn fresh() -> Roundel {
 
 /// Posts bytes, with headers that each have their line end.
 fn post(roundel: &Roundel, headers: &str, body: &[u8]) -> Answer {
-    let address = std::fs::read_to_string(roundel.path("http")).unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let length = body.len();
-    let head = format!(
-        "POST /api/v1/write HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
-    );
-    stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
-    let middle = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    let head = String::from_utf8(bytes[..middle].to_vec()).unwrap().to_ascii_lowercase();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head, body: bytes[middle + 4..].to_vec() }
+    send(roundel, "POST", "/api/v1/write", headers, body)
 }
 
 fn one(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Samples {
@@ -267,6 +254,41 @@ fn a_client_writes_what_it_may() {
         "{}",
         answer.text()
     );
+}
+
+/// A client that sees a part of the store is held to the limit on all of it.
+#[test]
+fn the_limit_on_rrds_counts_those_that_a_client_may_not_see() {
+    let mut ann = account("ann");
+    (ann.read, ann.write) = (vec![], vec!["instances/a/**".to_owned()]);
+    let mut bob = account("bob");
+    (bob.read, bob.write) = (vec![], vec!["instances/b/**".to_owned()]);
+    for is_striped in [true, false] {
+        let limits = IngestSettings { rrds_max: 3, ..Default::default() };
+        let accounts = [ann.clone(), bob.clone()];
+        let roundel = limited(&accounts, is_striped, Anonymous::parse("none").unwrap(), limits);
+        let push_as = |who: &str, names: &[&str], ago: i64| {
+            let sample = [((now() - ago) * 1000, 1.0)];
+            let all: Vec<_> = names
+                .iter()
+                .map(|name| one(&[("__name__", name), ("instance", &who[..1])], &sample))
+                .collect();
+            let headers = format!("{ONE}Authorization: Bearer {who}\r\n");
+            let answer = post(&roundel, &headers, &compress(&write_request(&all)));
+            (answer.status, answer.text())
+        };
+        assert_eq!(push_as("bob", &["x", "y"], 60), (204, String::new()));
+        // The third one is made, and in the same request no fourth.
+        let (status, text) = push_as("ann", &["x", "y"], 60);
+        assert!(status == 400 && text.contains("1 samples were stored"), "{status} {text}");
+        assert!(text.contains("the store has 3 RRDs already ([ingest] rrds_max)"), "{text}");
+        let (status, text) = push_as("ann", &["z"], 60);
+        assert!(status == 400 && text.contains("rrds_max"), "{status} {text}");
+        // What is there goes on.
+        assert_eq!(push_as("ann", &["x"], 30), (204, String::new()));
+        let left = get_as(&roundel, Some("bob"), "/api/v1/ingest").status;
+        assert_eq!(left, 403, "what others push is for those who operate the daemon");
+    }
 }
 
 /// One who may not write a series learns nothing of it: neither that others push it, nor what its last value is.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use access::{Account, TokenHash, Tokens};
 use roundel_server::access::{Access, AccessSettings, Anonymous, Principal};
 use roundel_server::http::access::Door;
+use roundel_server::ingest::IngestSettings;
 
 use super::common::http::{Answer, request_with};
 use super::common::{Clients, Roundel};
@@ -35,6 +36,16 @@ pub(super) fn account(name: &str) -> Account {
 
 /// A daemon with these tokens, each of which is its own name.
 pub(super) fn daemon(tokens: &[Account], is_striped: bool, anonymous: Anonymous) -> Roundel {
+    limited(tokens, is_striped, anonymous, IngestSettings::default())
+}
+
+/// The same with limits on what is pushed.
+pub(super) fn limited(
+    tokens: &[Account],
+    is_striped: bool,
+    anonymous: Anonymous,
+    ingest: IngestSettings,
+) -> Roundel {
     let directory = tempfile::tempdir().unwrap();
     let mut all = Tokens::default();
     for account in tokens {
@@ -46,7 +57,7 @@ pub(super) fn daemon(tokens: &[Account], is_striped: bool, anonymous: Anonymous)
     let access = Access::new(&AccessSettings { tokens: Some(path), audit, users: Vec::new() }).unwrap();
     let anonymous = anonymous.principal().unwrap();
     let door = Arc::new(Door::default().with_anonymous(Some(Arc::clone(&anonymous))));
-    Roundel::for_clients(directory, is_striped, Clients { access, anonymous, door })
+    Roundel::for_clients(directory, is_striped, Clients { access, anonymous, door, ingest })
 }
 
 /// A client of the text protocol.
@@ -312,7 +323,7 @@ fn rates_hold() {
     assert!(Text::of(&whole, "root").say(fetch).contains("Success"));
 }
 
-fn get_as(roundel: &Roundel, token: Option<&str>, target: &str) -> Answer {
+pub(super) fn get_as(roundel: &Roundel, token: Option<&str>, target: &str) -> Answer {
     let header = token.map_or(String::new(), |token| format!("Authorization: Bearer {token}\r\n"));
     request_with(roundel, "GET", target, &header, "")
 }

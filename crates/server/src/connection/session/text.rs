@@ -12,6 +12,7 @@ use super::queue::{SentRequest, StoreReply};
 use super::{Effect, Shared, Step, other_version};
 use crate::connection::command::{Ask, Wait};
 use crate::connection::refusal::Refusal;
+use crate::http::origin::is_http_request;
 use crate::metrics::DropReason;
 
 /// The state of the text protocol. The tag of an update is the number of its arguments; in a BATCH, that of
@@ -45,11 +46,14 @@ fn frames<'b>(shared: &mut Shared, word: &[u8]) -> Step<'b> {
     Step::Do(Effect::Frames(version))
 }
 
-/// Whether a line is the first one of a request of HTTP. A browser sends such to any port that a page of any site tells it, and
-/// what the page says in the body of the request must not be taken for commands.
-fn is_http_request(line: &[u8]) -> bool {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0")
+/// Ends the connection of a client that speaks HTTP. The error is what must be done first.
+fn end_http<'b>(shared: &mut Shared, reason: DropReason) -> Result<Step<'b>, Step<'b>> {
+    // All that came before is answered.
+    shared.queue.drained()?;
+    shared.service.metrics.drop_line(reason);
+    reply::push_error(&mut shared.out, b"This port does not speak HTTP.");
+    shared.ended = true;
+    Ok(Step::Again)
 }
 
 impl Text {
@@ -87,13 +91,10 @@ impl Text {
             },
             Scan::Partial if self.skipping => (bytes.len(), Step::Rest),
             Scan::Partial => (0, Step::Rest),
-            Scan::TooLong { used } => {
-                if !std::mem::replace(&mut self.skipping, used.is_none()) {
-                    let text = format!("Line too long ({LINE_BYTES_MAX} bytes at most)");
-                    self.refuse(shared, Refusal::new(DropReason::LineTooLong, text));
-                }
-                used.map_or((bytes.len(), Step::Rest), |used| (used, Step::Again))
-            }
+            Scan::TooLong { used } => match self.too_long(shared, bytes, used) {
+                Ok(step) => (used.unwrap_or(bytes.len()), step),
+                Err(step) => (0, step),
+            },
         };
         (taken + used, step)
     }
@@ -202,15 +203,28 @@ impl Text {
         refusal: Refusal,
     ) -> Result<Step<'b>, Step<'b>> {
         if refusal.reason == DropReason::UnknownCommand && is_http_request(line) {
-            // All that came before is answered.
-            shared.queue.drained()?;
-            shared.service.metrics.drop_line(refusal.reason);
-            reply::push_error(&mut shared.out, b"This port does not speak HTTP.");
-            shared.ended = true;
-        } else {
-            self.refuse(shared, refusal);
+            return end_http(shared, refusal.reason);
         }
+        self.refuse(shared, refusal);
         Ok(Step::Again)
+    }
+
+    /// Refuses a line that is too long, and ends at `used` if its end has come. The error is what must be done first.
+    fn too_long<'b>(
+        &mut self,
+        shared: &mut Shared,
+        bytes: &[u8],
+        used: Option<usize>,
+    ) -> Result<Step<'b>, Step<'b>> {
+        // The path of a request may be as long as a page likes.
+        if !self.skipping && is_http_request(&bytes[..used.unwrap_or(bytes.len())]) {
+            return end_http(shared, DropReason::LineTooLong);
+        }
+        if !std::mem::replace(&mut self.skipping, used.is_none()) {
+            let text = format!("Line too long ({LINE_BYTES_MAX} bytes at most)");
+            self.refuse(shared, Refusal::new(DropReason::LineTooLong, text));
+        }
+        Ok(if used.is_some() { Step::Again } else { Step::Rest })
     }
 
     /// Counts a command; returns its number in the BATCH.
