@@ -67,23 +67,34 @@ impl Assembly {
         Ok(ShardAssembly { assembly: self, dir, manifest })
     }
 
-    /// Completes the store, whose file STORE has this text.
-    ///
-    /// # Errors
-    /// When the text is none; the system's.
-    pub fn complete(self, identity: &str) -> io::Result<()> {
+    fn complete(self, identity: &str) -> io::Result<()> {
         let identity = identity::decode(identity).map_err(|error| invalid(&error))?;
         self.disk.sync_all()?;
         identity.store(&self.disk)
     }
 
-    /// The same of a store with a history.
+    /// Completes the store with its history: that of a follower, or what [`History::of_copy`] says of a copy.
     ///
     /// # Errors
-    /// As [`Assembly::complete`].
+    /// When the text is none; the system's.
     pub fn complete_as(self, identity: &str, history: &History) -> io::Result<()> {
         history.store(&self.disk)?;
         self.complete(identity)
+    }
+
+    /// Writes a file of the daemon's beside the store, which only its owner may read.
+    ///
+    /// # Errors
+    /// The system's; `AlreadyExists` when there is one of that name.
+    pub fn own_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = self.root.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(path)?;
+        io::Write::write_all(&mut file, content)?;
+        file.sync_all()
     }
 
     /// Bytes that can still be written there.

@@ -15,6 +15,7 @@ use crate::identity::Identity;
 use crate::log;
 use crate::manifest::Manifest;
 use crate::position::Position;
+use crate::replication::History;
 use crate::segment;
 use crate::segments::into_io;
 use crate::shard::files::Files;
@@ -26,6 +27,8 @@ pub struct Capture {
     pub identity: Identity,
     /// The moment, in milliseconds since the epoch.
     pub time_ms: i64,
+    /// What it was: it has the epochs of all records, and may have a later one.
+    pub history: History,
     /// Its shards.
     pub shards: Vec<CapturedShard>,
 }

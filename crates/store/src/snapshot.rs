@@ -11,6 +11,7 @@ use crate::disk::{Disk, Mode, RealDisk};
 use crate::filenames::{self, FileKind};
 use crate::identity::Identity;
 use crate::manifest::Manifest;
+use crate::replication::History;
 
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 4 << 20;
@@ -41,7 +42,11 @@ pub fn write(capture: &Capture, to: &Path) -> io::Result<Copied> {
         Ok(())
     });
     match completed {
-        Ok(()) => assembly.complete(&capture.identity.text()).map(|()| copied),
+        Ok(()) => {
+            let ends: Vec<_> = capture.shards.iter().map(CapturedShard::log_end).collect();
+            let history = capture.history.of_copy(&ends, 0);
+            assembly.complete_as(&capture.identity.text(), &history).map(|()| copied)
+        }
         Err(error) => {
             assembly.discard();
             Err(error)
@@ -105,6 +110,7 @@ pub fn write_at_rest(from: &Path, to: &Path) -> io::Result<Copied> {
     let identity = Identity::load(&disk).map_err(|error| invalid(error.to_string()))?;
     let identity = identity
         .ok_or_else(|| invalid(format!("\"{}\" is no store: it has no file STORE", from.display())))?;
+    let history = History::load(&disk).map_err(|error| invalid(error.to_string()))?;
     // Held until the end.
     let lock = disk.open(&filenames::lock(Path::new("")), Mode::Write)?;
     if !lock.try_lock()? {
@@ -129,7 +135,8 @@ pub fn write_at_rest(from: &Path, to: &Path) -> io::Result<Copied> {
         manifest.store(&RealDisk::open(to)?, &dir)
     });
     match written {
-        Ok(()) => assembly.complete(&identity.text()).map(|()| copied),
+        // It has all of the log, and therefore all epochs.
+        Ok(()) => assembly.complete_as(&identity.text(), &history.of_copy(&[], 0)).map(|()| copied),
         Err(error) => {
             assembly.discard();
             Err(error)

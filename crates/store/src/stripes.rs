@@ -245,6 +245,7 @@ impl Stripes {
         });
         let (naming, history) = (OnceLock::new(), Mutex::new(history));
         let store = Stripes { core, naming, disk, options: options.clone(), placeholders, history };
+        store.begin_own_epoch().map_err(|error| OpenError::new(error.to_string()))?;
         if store.options.shard.role.get() == Role::Primary {
             store.begin_naming()?;
         }
@@ -276,6 +277,9 @@ impl Options {
     /// The options of a store with this history.
     fn of_role(&self, history: &History) -> Options {
         let role = SharedRole::of(history);
+        if history.role == Role::Restored {
+            role.set(Role::Promoting);
+        }
         if self.follow {
             role.set(Role::Follower);
         }
@@ -739,7 +743,9 @@ impl Engine for Stripes {
             .map(|((files, pinned), end)| CapturedShard::new(files, pinned, end))
             .collect::<Result<_, _>>()?;
         let time_ms = now.whole * 1000 + i64::from(now.micros / 1000);
-        Ok(Capture { identity: self.core.store, time_ms, shards })
+        // After the ends: an epoch that began since is not that of any record before them.
+        let history = self.history();
+        Ok(Capture { identity: self.core.store, time_ms, history, shards })
     }
 
     fn replica(&self) -> Option<&dyn Replica> {

@@ -31,6 +31,8 @@ pub enum Role {
     Fenced = 2,
     /// It is being promoted, and takes no changes for the moment.
     Promoting = 3,
+    /// It was made of a copy of another one and was not open since: it begins an epoch of its own, unless it follows a primary.
+    Restored = 4,
 }
 
 impl Role {
@@ -40,6 +42,7 @@ impl Role {
             0 => Role::Primary,
             1 => Role::Follower,
             3 => Role::Promoting,
+            4 => Role::Restored,
             _ => Role::Fenced,
         }
     }
@@ -51,11 +54,14 @@ impl Role {
             Role::Follower => "follower",
             Role::Fenced => "fenced",
             Role::Promoting => "promoting",
+            Role::Restored => "restored",
         }
     }
 
     fn of_word(word: &str) -> Option<Role> {
-        [Role::Primary, Role::Follower, Role::Fenced].into_iter().find(|role| role.word() == word)
+        [Role::Primary, Role::Follower, Role::Fenced, Role::Restored]
+            .into_iter()
+            .find(|role| role.word() == word)
     }
 
     /// Why it takes no changes, if so.
@@ -68,7 +74,9 @@ impl Role {
             Role::Fenced => Some(
                 "this server takes no changes any more: another one was made the primary in its place; send them there",
             ),
-            Role::Promoting => Some("this server is being made the primary; try again in a moment"),
+            Role::Promoting | Role::Restored => {
+                Some("this server is being made the primary; try again in a moment")
+            }
         }
     }
 }
@@ -99,6 +107,27 @@ impl History {
     /// The epoch of the last record, or of the next.
     pub fn epoch(&self) -> u32 {
         self.epochs.last().map_or(0, |epoch| epoch.number)
+    }
+
+    /// What a copy of a store with this history is, whose logs end at `ends`: until it follows the primary of the store it came from, it has
+    /// nothing to do with that any more. `known` is the latest epoch of which is known that another copy has it.
+    pub fn of_copy(&self, ends: &[Position], known: u32) -> History {
+        let is_in = |epoch: &&Epoch| epoch.began.iter().zip(ends).all(|(began, end)| began <= end);
+        let epochs = self.epochs.iter().filter(is_in).cloned().collect();
+        let later = self.epoch().max(self.fenced_by).max(known);
+        History { role: Role::Restored, epochs, fenced_by: later, is_alone: false }
+    }
+
+    /// The epoch of the next primary.
+    pub fn next_epoch(&self) -> u32 {
+        self.epoch().max(self.fenced_by).saturating_add(1)
+    }
+
+    /// Whether a log with this history goes on where one with an earlier history ends: it has the epochs of that, and none of its own
+    /// began before.
+    pub fn continues(&self, earlier: &History, ends: &[Position]) -> bool {
+        earlier.epochs.iter().all(|epoch| self.epochs.contains(epoch))
+            && self.divergence(earlier.epoch(), ends).is_none()
     }
 
     /// Begins an epoch where the logs end at `began`, as a primary without a follower.
@@ -260,6 +289,23 @@ mod tests {
             let text = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
             assert!(History::decode(&text).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_copy_knows_the_epochs_of_its_log_and_begins_a_later_one_than_any() {
+        let history = sample();
+        let mut copy = history.of_copy(&[at(299), at(260)], 2);
+        assert_eq!((copy.role, copy.epoch(), copy.next_epoch()), (Role::Restored, 1, 6));
+        assert_eq!(History::decode(&copy.encode()).unwrap(), copy);
+        assert_eq!(history.of_copy(&[at(300), at(260)], 9).next_epoch(), 10);
+        assert_eq!(History::default().of_copy(&[at(5)], 0).next_epoch(), 1);
+        // What it was copied from goes on with what it has up to there, and not with what it writes.
+        let ends = [at(299), at(260)];
+        assert!(copy.continues(&copy.clone(), &ends));
+        let before = copy.clone();
+        copy.begin_epoch(copy.next_epoch(), ends.into());
+        assert!(copy.continues(&before, &ends) && !copy.continues(&before, &[at(299), at(261)]));
+        assert!(!copy.continues(&history, &ends) && !history.continues(&copy, &ends));
     }
 
     #[test]

@@ -32,6 +32,28 @@ impl Stripes {
         self.begin_naming().map_err(|error| StoreError::Replica(error.to_string()))
     }
 
+    /// Begins an epoch where the logs end now, and returns its number. Nothing is written to them meanwhile.
+    fn begin_epoch(&self, kept: &mut History) -> Result<u32, StoreError> {
+        let epoch = kept.next_epoch();
+        let mut new = kept.clone();
+        new.begin_epoch(epoch, self.moment());
+        self.keep_history(kept, new)?;
+        self.options.shard.role.begin_epoch(epoch);
+        self.options.shard.role.set_alone(true);
+        Ok(epoch)
+    }
+
+    /// Begins an epoch in a copy that is opened for the first time and follows no primary: what it came from may go on
+    /// elsewhere, and from here on the records of the two are told apart.
+    pub(super) fn begin_own_epoch(&self) -> Result<(), StoreError> {
+        let mut kept = lock(&self.history);
+        if kept.role == Role::Restored && !self.options.follow {
+            self.begin_epoch(&mut kept)?;
+            self.options.shard.role.set(Role::Primary);
+        }
+        Ok(())
+    }
+
     /// Waits until the shards have done what they were sent.
     fn settle(&self) -> Result<(), StoreError> {
         self.core.every_shard(Command::Sync)
@@ -145,7 +167,10 @@ impl Replica for Stripes {
         if self.role() == Role::Primary {
             self.options.shard.role.set(Role::Fenced);
         }
-        let role = if kept.role == Role::Follower { Role::Follower } else { Role::Fenced };
+        let role = match kept.role {
+            Role::Follower | Role::Restored => kept.role,
+            _ => Role::Fenced,
+        };
         let new = History { role, fenced_by: epoch.max(kept.fenced_by), is_alone: false, ..kept.clone() };
         self.keep_history(&mut kept, new)
     }
@@ -165,19 +190,13 @@ impl Replica for Stripes {
             return Err(StoreError::Replica("this server is the primary already".into()));
         }
         self.options.shard.role.set(Role::Promoting);
-        let epoch = kept.epoch().max(kept.fenced_by).saturating_add(1);
-        let begun = self.settle().and_then(|()| {
-            let began = self.moment();
-            let mut new = kept.clone();
-            new.begin_epoch(epoch, began);
-            self.keep_history(&mut kept, new)
-        });
-        if let Err(error) = begun {
-            self.options.shard.role.set(before);
-            return Err(error);
-        }
-        self.options.shard.role.begin_epoch(epoch);
-        self.options.shard.role.set_alone(true);
+        let epoch = match self.settle().and_then(|()| self.begin_epoch(&mut kept)) {
+            Ok(epoch) => epoch,
+            Err(error) => {
+                self.options.shard.role.set(before);
+                return Err(error);
+            }
+        };
         self.take_changes()?;
         Ok(epoch)
     }
