@@ -578,7 +578,7 @@ fn the_daemons_own_files_come_back_and_lead_nowhere_else() {
     write("tokens", "one");
     write("graphs/a.view", "a");
     write("graphs/b.graph", "b");
-    write("adopted-20000.tar.zst", "archive");
+    write("adopted-020000.tar.zst", "archive");
     let large = std::fs::File::create(root.join("assignments")).unwrap();
     large.set_len((16 << 20) + 1).unwrap();
     let place = Faulty::new(1, Faults::default());
@@ -600,7 +600,7 @@ fn the_daemons_own_files_come_back_and_lead_nowhere_else() {
         let own = restored(&from, Moment::Newest, &to).await.unwrap().0.own;
         assert_eq!(own.written, ["graphs/b.graph", "tokens"]);
         let left: Vec<&str> = own.left_out.iter().map(|left| left.name.as_str()).collect();
-        assert_eq!(left, ["adopted-20000.tar.zst", "assignments"]);
+        assert_eq!(left, ["adopted-020000.tar.zst", "assignments"]);
         assert_eq!(std::fs::read(to.join("tokens")).unwrap(), b"two");
         assert!(!to.join("graphs/a.view").exists());
         assert_eq!(all_in(&to), subject.all());

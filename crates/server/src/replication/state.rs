@@ -145,7 +145,7 @@ impl ReplicationState {
                 "This server was promoted and has no follower yet: until one has caught up, it answers changes that it alone has"
                     .to_string(),
             ),
-            Role::Primary | Role::Promoting => None,
+            Role::Primary | Role::Promoting | Role::Restored => None,
             Role::Fenced => Some(
                 "This server takes no changes: another one was made the primary. Let it follow that one (docs/replication.md)"
                     .to_string(),
