@@ -2,8 +2,8 @@
 
 # The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
 # other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
-TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper fuse3 rsync \
-  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl bindfs python3-venv prometheus graphite-carbon
+TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core libyajl2 gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper fuse3 rsync \
+  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl bindfs python3-venv prometheus graphite-carbon postgresql python3-whisper
 BENCH_PACKAGES := victoria-metrics
 # Whole applications, which only `make test-all` runs. mini-httpd: ganglia-webfrontend needs a web server, and this one is small; none is started.
 APPS_PACKAGES := cacti dbconfig-no-thanks mariadb-server-core mariadb-client-core php php8.2-cgi php-intl php-gd ganglia-webfrontend mini-httpd \
@@ -135,8 +135,15 @@ peers: page-setup
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
 	@command -v moto_server >/dev/null || [ -x $(TARGET)/moto/bin/moto_server ] || \
 	  { python3 -m venv $(TARGET)/moto && $(TARGET)/moto/bin/pip install -q 'moto[server]==5.2.*'; }
+	@[ -x $(TARGET)/graphite-web/bin/pip ] || { /usr/bin/python3 -m venv --system-site-packages $(TARGET)/graphite-web && \
+	  $(TARGET)/graphite-web/bin/pip install -q graphite-web==1.1.10; }
+	@[ -x $(TARGET)/push-peers/bin/python3 ] || { python3 -m venv $(TARGET)/push-peers && $(TARGET)/push-peers/bin/pip install -q influxdb-client statsd \
+	  opentelemetry-sdk opentelemetry-exporter-otlp-proto-http; }
+	@[ -x $(TARGET)/duckdb/bin/python ] || { python3 -m venv $(TARGET)/duckdb && $(TARGET)/duckdb/bin/pip install -q 'duckdb==2.0.*' 'pyarrow==26.*'; }
 	@command -v versitygw >/dev/null || [ -x $(TARGET)/versitygw/versitygw ] || ! command -v go >/dev/null || \
 	  GOBIN=$(abspath $(TARGET))/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || true
+	@command -v s3s-fs >/dev/null || [ -x $(TARGET)/s3s-fs/bin/s3s-fs ] || CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+	  $(CARGO) install -q s3s-fs --version 0.14.1 --features binary --locked --root $(TARGET)/s3s-fs --target-dir $(TARGET)/s3s-build || true
 	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true
 	@! command -v go >/dev/null || (cd $${TMPDIR:-/tmp} && go mod download github.com/prometheus/prometheus@v0.316.0) || true
 

@@ -37,6 +37,9 @@ pub struct BackupManifest {
     pub time_ms: i64,
     /// The text of the file STORE.
     pub store: String,
+    /// The text of the file HISTORY; empty = none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub history: String,
     /// Drawn by the daemon that wrote it: two that write to one place notice.
     pub writer: u64,
     /// The first manifest with the same checkpoints: of those that share it, the last has all that the others have.
@@ -45,9 +48,6 @@ pub struct BackupManifest {
     pub shards: Vec<BackedShard>,
     /// Numbers of the manifests before it, as first and last of each run; some may be gone.
     pub earlier: Vec<(u64, u64)>,
-    /// The text of the store's file HISTORY; older manifests have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub history: Option<String>,
     /// The object with the list of the daemon's own files ([`crate::own::OwnList`]); older manifests name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<String>,
@@ -146,6 +146,11 @@ impl BackupManifest {
         manifest.ok_or(ObjectError::Bad(name, SealError::Foreign))
     }
 
+    /// What the store was; one whose text cannot be read was nothing else.
+    pub fn history(&self) -> History {
+        History::decode(&self.history).unwrap_or_default()
+    }
+
     /// Its files.
     pub fn files(&self) -> impl Iterator<Item = &BackedFile> {
         self.shards.iter().flat_map(|shard| shard.checkpoint.iter().chain(&shard.segments))
@@ -156,16 +161,6 @@ impl BackupManifest {
         let chunks = self.shards.iter().flat_map(|shard| &shard.log).map(|chunk| chunk.object.as_str());
         let ends = self.files().filter_map(|file| file.end.as_ref()).map(|end| end.object.as_str());
         self.files().map(|file| file.object.as_str()).chain(ends).chain(chunks).chain(self.own.as_deref())
-    }
-
-    /// What the store was.
-    ///
-    /// # Errors
-    /// When a newer version wrote it.
-    pub fn history(&self) -> Result<History, ObjectError> {
-        let Some(text) = &self.history else { return Ok(History::default()) };
-        History::decode(text)
-            .map_err(|_| ObjectError::Bad(BackupManifest::name(self.number), SealError::Foreign))
     }
 
     /// What the next manifest says of those before it.

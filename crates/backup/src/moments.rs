@@ -26,8 +26,8 @@ pub struct Found {
     pub after: Option<BackupManifest>,
     /// The moment is not kept whole: the log between the two is missing, so that this is the last one before it.
     pub is_earlier: bool,
-    /// The latest epoch of which the backup knows.
-    pub epoch: u32,
+    /// The latest epoch that the newest manifest knows: what is restored begins a later one.
+    pub known_epoch: u32,
 }
 
 /// Why a moment is not there.
@@ -86,10 +86,9 @@ pub async fn find(objects: &Objects, moment: &Moment) -> Result<Found, MomentErr
     {
         return Err(MomentError::Shards(newest.shards.len()));
     }
-    let latest = newest.history()?;
-    let epoch = latest.epoch().max(latest.fenced_by);
+    let known_epoch = newest.history().next_epoch() - 1;
     if is_up_to(&newest, moment) {
-        return Ok(Found { base: newest, after: None, is_earlier: false, epoch });
+        return Ok(Found { base: newest, after: None, is_earlier: false, known_epoch });
     }
     let mut numbers: Vec<u64> = numbers.into_iter().collect();
     let (mut base, mut after) = (None, newest);
@@ -116,8 +115,8 @@ pub async fn find(objects: &Objects, moment: &Moment) -> Result<Found, MomentErr
         }
     }
     let base = base.ok_or(MomentError::TooEarly(after.time_ms))?;
-    let is_earlier = !goes_on(&base, &after)?;
-    Ok(Found { after: (!is_earlier).then_some(after), base, is_earlier, epoch })
+    let is_earlier = !goes_on(&base, &after);
+    Ok(Found { after: (!is_earlier).then_some(after), base, is_earlier, known_epoch })
 }
 
 /// Whether all of a manifest is wanted.
@@ -131,16 +130,15 @@ fn is_up_to(manifest: &BackupManifest, moment: &Moment) -> bool {
     }
 }
 
-/// Whether the log of a later manifest begins where that of an earlier one ends, or before, and is the same log: that of a restored
-/// store has other records from where it was restored.
-fn goes_on(base: &BackupManifest, after: &BackupManifest) -> Result<bool, ObjectError> {
+/// Whether the log of a later manifest begins where that of an earlier one ends, or before, and is the same up to there: after a
+/// restore it is not, if the earlier one has more than was restored.
+fn goes_on(base: &BackupManifest, after: &BackupManifest) -> bool {
     let ends: Vec<_> = base.shards.iter().map(|shard| store_position(shard.log_end)).collect();
-    let is_same_log = after.history()?.continues(&base.history()?, &ends);
-    let is_dense = base.shards.len() == after.shards.len()
+    base.shards.len() == after.shards.len()
+        && after.history().continues(&base.history(), &ends)
         && base.shards.iter().zip(&after.shards).all(|(base, after)| {
             let is_new = base.log_end == after.log_end;
             let first = after.log.first();
             is_new || is_dense(&after.log) && first.is_some_and(|first| first.from <= base.log_end)
-        });
-    Ok(is_same_log && is_dense)
+        })
 }

@@ -172,14 +172,16 @@ async fn all(
     assembly: &Assembly,
     (restored, progress): (&mut Restored, &dyn Progress),
 ) -> Result<History, RestoreError> {
-    let last = found.after.as_ref().unwrap_or(&found.base);
-    let history = last.history().map_err(RestoreError::Object)?;
     all_shards(objects, found, wanted, assembly, (&mut *restored, progress)).await?;
     if wanted.own {
         own_files(objects, found, assembly, restored).await?;
     }
     let ends: Vec<_> = restored.ends.iter().map(|end| store_position(*end)).collect();
-    Ok(history.of_copy(&ends, found.epoch))
+    // Of a part of the shards, the ends of the others are not known; and no one takes that for the store.
+    Ok(match wanted.shards {
+        Some(_) => History::default(),
+        None => found.base.history().of_copy(&ends, found.known_epoch),
+    })
 }
 
 /// Writes the daemon's own files.

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use ring::rand::{SecureRandom, SystemRandom};
 use store::capture::{Capture, CapturedFile, CapturedShard};
+use store::replication::History;
 
 use crate::manifest::{
     BackedEnd, BackedFile, BackedShard, BackupManifest, LogChunk, LogPosition, NEWEST, VERSION, newest,
@@ -43,6 +44,8 @@ pub enum RoundError {
     Store(io::Error),
     /// The place holds the backup of another store.
     OtherStore(String),
+    /// A copy of this store, or another server of it, has gone on with the backup in this later epoch.
+    Replaced(u32),
 }
 
 impl std::fmt::Display for RoundError {
@@ -53,6 +56,10 @@ impl std::fmt::Display for RoundError {
             RoundError::OtherStore(id) => {
                 write!(f, "the backup of another store is there already ({id}): give this one another place")
             }
+            RoundError::Replaced(epoch) => write!(
+                f,
+                "a store that was restored from this backup, or promoted, has gone on with it (epoch {epoch}): give this one another place"
+            ),
         }
     }
 }
@@ -168,6 +175,7 @@ impl Uploader {
             let id = last.store.lines().nth(1).unwrap_or_default().to_string();
             return Err(RoundError::OtherStore(id));
         }
+        is_not_later(&last, capture)?;
         // The hint once more, for its time.
         self.objects.put(NEWEST, format!("{}\n", last.number).into_bytes()).await?;
         self.server_now = self.objects.look(NEWEST).await?.map(|seen| seen.written);
@@ -420,7 +428,12 @@ impl Uploader {
         while self.objects.look(&BackupManifest::name(number)).await?.is_some() {
             // One of this daemon that was sent, of which only the answer was lost, is no other's.
             let found = BackupManifest::fetch(&self.objects, number).await;
-            is_other |= found.is_ok_and(|found| found.writer != self.writer);
+            if let Ok(found) = &found
+                && found.writer != self.writer
+            {
+                is_not_later(found, capture)?;
+                is_other = true;
+            }
             number += 1;
         }
         if is_other {
@@ -439,13 +452,25 @@ impl Uploader {
             number,
             time_ms: capture.time_ms,
             store: capture.identity.text(),
+            history: match capture.history == History::default() {
+                true => String::new(),
+                false => capture.history.encode(),
+            },
             writer: self.writer,
             base,
             shards,
             earlier: last.map_or(Vec::new(), BackupManifest::earlier_of_next),
-            history: Some(capture.history.encode()),
             own: None,
         })
+    }
+}
+
+/// # Errors
+/// When a manifest is of a later epoch than the store: its moments are not this store's.
+fn is_not_later(manifest: &BackupManifest, capture: &Capture) -> Result<(), RoundError> {
+    match manifest.history().epoch() {
+        epoch if epoch > capture.history.epoch() => Err(RoundError::Replaced(epoch)),
+        _ => Ok(()),
     }
 }
 
@@ -458,7 +483,7 @@ pub fn is_dense(chunks: &[LogChunk]) -> bool {
 fn is_same(last: &BackupManifest, capture: &Capture) -> bool {
     let shards = last.shards.iter().zip(&capture.shards);
     last.shards.len() == capture.shards.len()
-        && last.history.as_ref() == Some(&capture.history.encode())
+        && last.history() == capture.history
         && shards
             .into_iter()
             .all(|(last, now)| last.log_end == position(now.log_end()) && last.manifest == now.manifest())

@@ -1,5 +1,11 @@
 //! Entry points for `fuzz/`, which tests call with seeded random bytes, too.
 
+mod pushed;
+
+pub use pushed::{
+    fuzz_carbon_schemas, fuzz_collectd_json, fuzz_graphite, fuzz_influx, fuzz_otlp, fuzz_pickle, fuzz_statsd,
+};
+
 use crate::path::Template;
 use crate::sample::{Kind, Samples};
 use crate::table::CreateTable;

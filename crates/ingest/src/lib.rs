@@ -6,9 +6,23 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod carbon_schemas;
+pub mod collectd_json;
+pub mod fault;
+pub mod fill;
 pub mod fuzzing;
+pub mod graphite;
+pub mod influx;
 pub mod limits;
+pub mod number;
+pub mod otlp;
 pub mod path;
+pub mod pickle;
+pub mod pushed;
+pub mod refusal;
 pub mod sample;
 pub mod series;
+pub mod statsd;
 pub mod table;
+#[cfg(test)]
+mod testing;

@@ -24,6 +24,9 @@ const STEP_MAX: u64 = 86_400;
 pub struct CreateRule {
     /// A regular expression over the whole name of a series; default: all.
     pub name: Option<String>,
+    /// Regular expressions that are found somewhere in the name, as carbon's files have them.
+    #[serde(skip)]
+    pub found: Vec<String>,
     /// Regular expressions over the whole values of labels; that of a label that a series has not is empty.
     pub labels: BTreeMap<String, String>,
     /// These series are not wanted.
@@ -107,6 +110,7 @@ impl Archives {
 #[derive(Clone, Debug)]
 struct Rule {
     name: Option<Regex>,
+    found: Vec<Regex>,
     labels: Vec<(String, Regex)>,
     refuse: bool,
     step: u64,
@@ -319,6 +323,7 @@ impl Rule {
         }
         let rule = Rule {
             name: given.name.as_deref().map(regex).transpose()?,
+            found: given.found.iter().map(|pattern| compiled(pattern, pattern)).collect::<Result<_, _>>()?,
             labels,
             refuse: given.refuse,
             step,
@@ -353,13 +358,18 @@ impl Rule {
 
     fn fits(&self, series: Series<'_>) -> bool {
         self.name.as_ref().is_none_or(|name| name.is_match(series.name()))
+            && self.found.iter().all(|found| found.is_match(series.name()))
             && self.labels.iter().all(|(label, value)| value.is_match(series.label(label)))
     }
 }
 
 fn regex(pattern: &str) -> Result<Regex, String> {
-    let whole = format!("^(?:{pattern})$");
-    let regex = RegexBuilder::new(&whole).size_limit(REGEX_BYTES_MAX).dot_matches_new_line(true).build();
+    compiled(&format!("^(?:{pattern})$"), pattern)
+}
+
+/// What is compiled of a pattern that was given.
+fn compiled(whole: &str, pattern: &str) -> Result<Regex, String> {
+    let regex = RegexBuilder::new(whole).size_limit(REGEX_BYTES_MAX).dot_matches_new_line(true).build();
     regex.map_err(|error| format!("\"{pattern}\": {error}"))
 }
 

@@ -560,3 +560,36 @@ fn a_bad_session_ends_by_itself_and_the_newest_of_an_agent_counts() {
     assert_eq!(answer, "-1 Only frames of version 3 and 4 are spoken here.\n");
     assert_eq!(client.ask("PING").unwrap().status, 0);
 }
+
+/// A token is one agent's: what another one says of itself does not end that one's session.
+#[test]
+fn the_token_of_another_agent_ends_no_session() {
+    let mut world = World::new(Kind::Stripes);
+    let (tokens, config) =
+        (world.directory.path().join("tokens"), world.directory.path().join("tokens.toml"));
+    let access = format!("[access]\ntokens = '{}'\n", tokens.display());
+    std::fs::write(&config, &access).unwrap();
+    world.daemon.configure(&format!("[agents]\nlisten = [\"127.0.0.1:{}\"]\n{access}", world.port));
+    let added = Command::new(env!("CARGO_BIN_EXE_roundel"))
+        .args(["token", "add", "other", "--write", "other.rrd", "--config"])
+        .arg(&config)
+        .output()
+        .unwrap();
+    assert!(added.status.success(), "{added:?}");
+    let text = String::from_utf8(added.stdout).unwrap();
+    let token = text.split_whitespace().max_by_key(|word| word.len()).unwrap();
+    world.daemon.start();
+    let mut first = RawSession::open(world.port, 7);
+    assert_eq!(first.answer(), "welcome after 0");
+    let mut other = std::net::TcpStream::connect(("127.0.0.1", world.port)).unwrap();
+    let mut out = format!("AUTH {token}\nFRAMES 3\n").into_bytes();
+    push_hello(&mut out, &Hello { epoch: 8, sent: 0, name: b"raw" });
+    other.write_all(&out).unwrap();
+    let mut answer = Vec::new();
+    other.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    assert!(answer.contains("the token is that of \"other\""), "{answer}");
+    first.write(&one_block(3));
+    assert!(first.answer().contains("sequence: 3, count: 1"));
+    assert_eq!(first.answer(), "Applied(Applied { sequence: 3, credit: 8388608 })");
+}

@@ -6,6 +6,10 @@
 
 #[path = "peers/forward.rs"]
 mod forward;
+#[path = "peers/graphite.rs"]
+mod graphite;
+#[path = "peers/pushed.rs"]
+mod pushed;
 #[path = "wire/signer.rs"]
 mod signer;
 mod wire;

@@ -3,6 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "query/database.rs"]
+mod database;
+#[path = "query/history.rs"]
+mod history;
+#[path = "query/parquet.rs"]
+mod parquet;
+#[path = "query/store.rs"]
+mod store;
+
 use std::process::{Command, Output};
 
 use oracle::RrdTool;

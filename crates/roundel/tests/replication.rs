@@ -14,10 +14,12 @@ mod server;
 #[path = "wire/signer.rs"]
 mod signer;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use cable::Cable;
 use oracle::{free_port, wait_until};
+use protocol::frames::replication::{FollowerHello, LogPosition, SessionKind, push_acknowledged, push_hello};
 use server::{CREATE, Pair, Server};
 
 #[test]
@@ -204,6 +206,67 @@ fn a_follower_forwards_only_what_comes_once_it_is_promoted() {
     assert_eq!(rows.count(), 1, "b has taken one update as the primary");
 }
 
+/// Makes log: 20,000 updates of `x.rrd`, of the seconds after `second`.
+fn update_much(server: &Server, second: &mut u64) {
+    let update = |_| {
+        *second += 1;
+        format!("UPDATE x.rrd {second}:{second}.1234567890123456789012345")
+    };
+    let lines: Vec<String> = (0..20_000).map(update).collect();
+    let answer = server.client().batch(&lines).unwrap();
+    assert_eq!(answer.status, 0, "{answer:?}");
+}
+
+/// The primary knows after a restart, too, from where on a follower that is away needs its log: whether it was stopped or killed, and whatever
+/// checkpoints there were.
+#[test]
+fn a_follower_that_was_away_over_restarts_of_the_primary_catches_up() {
+    let mut pair = Pair::start("");
+    let [a, b] = &mut pair.servers;
+    a.more("[stripes]\nlog_bytes = 32768\n");
+    a.follow_none();
+    a.stop();
+    a.start();
+    b.start();
+    a.say(&format!("CREATE x.rrd {CREATE}"));
+    let mut second = 1_000_000_000;
+    update_much(a, &mut second);
+    wait_until("the updates", || b.say("LAST x.rrd") == format!("0 {second}"));
+    b.kill();
+    wait_until("it has left", || a.run(&["replication"]).contains(" away lacks"));
+    for restart in [Server::stop, Server::kill, Server::stop, Server::stop] {
+        for _ in 0..20 {
+            update_much(a, &mut second);
+        }
+        restart(a);
+        a.start();
+        wait_until("what it lacks", || {
+            let said = a.run(&["replication"]);
+            let lacks = said.lines().find_map(|line| line.split_once(" away lacks "));
+            lacks.is_some_and(|(_, rest)| rest.split(' ').next().unwrap().parse::<u64>().unwrap() > 1000)
+        });
+    }
+    b.start();
+    wait_until("what it has missed", || b.say("LAST x.rrd") == format!("0 {second}"));
+    assert!(!b.log().contains("it is copied again"), "{}", b.log());
+    assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
+
+    // With nothing to send, too, and after a loss of the file.
+    for lost in [false, true] {
+        b.stop();
+        a.stop();
+        if lost {
+            std::fs::write(a.store().join("followers"), "x").unwrap();
+        }
+        a.start();
+        b.start();
+        update_much(a, &mut second);
+        wait_until("what is new", || b.say("LAST x.rrd") == format!("0 {second}"));
+        assert!(lost || !b.log().contains("it is copied again"), "{}", b.log());
+    }
+    assert!(a.log().contains("may have to copy the store again"));
+}
+
 /// A follower whose place in the log is gone begins with a copy; tokens, and a store that is another one.
 #[test]
 fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
@@ -213,21 +276,13 @@ fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
     a.say(&format!("CREATE x.rrd {CREATE}"));
     wait_until("the RRD", || b.say("LAST x.rrd").starts_with("0 "));
     b.kill();
-    // The primary forgets what it keeps for others when it is restarted, and its log with the next checkpoint.
     a.kill();
     a.more("[stripes]\nlog_bytes = 32768\n");
     a.follow_none();
     a.start();
     let mut second = 1_000_000_000;
     for _ in 0..100 {
-        let lines: Vec<String> = (0..20_000)
-            .map(|_| {
-                second += 1;
-                format!("UPDATE x.rrd {second}:{second}.1234567890123456789012345")
-            })
-            .collect();
-        let answer = a.client().batch(&lines).unwrap();
-        assert_eq!(answer.status, 0, "{answer:?}");
+        update_much(a, &mut second);
     }
     b.start();
     wait_until("a new copy", || b.say("LAST x.rrd") == format!("0 {second}"));
@@ -240,4 +295,37 @@ fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
     other.kill();
     other.follow(a.followers_port);
     assert!(other.fails().contains("is another one"), "{}", other.log());
+}
+
+/// A client that connects and says nothing takes no follower's place, and what a follower says that it has cannot be more than there is.
+#[test]
+fn silent_clients_keep_no_follower_out() {
+    let mut pair = Pair::start("");
+    let [a, b] = &mut pair.servers;
+    a.say(&format!("CREATE x.rrd {CREATE}"));
+    let port = a.followers_port;
+    let silent: Vec<_> =
+        (0..300).map(|_| std::net::TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    b.start();
+    wait_until("a copy that is followed", || b.status("connected") == "yes");
+    drop(silent);
+
+    let mut liar = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut out = b"FRAMES 5\n".to_vec();
+    let hello = FollowerHello {
+        kind: SessionKind::Copy,
+        epoch: 0,
+        store: [0; 16],
+        name: b"liar".to_vec(),
+        ends: Vec::new(),
+    };
+    push_hello(&mut out, &hello);
+    let shards = a.status("positions").split(',').count();
+    let beyond = vec![LogPosition { generation: 9, offset: 1 << 60 }; shards];
+    push_acknowledged(&mut out, &beyond);
+    liar.write_all(&out).unwrap();
+    // The session ends, whatever is still to be read.
+    std::io::copy(&mut liar, &mut std::io::sink()).ok();
+    wait_until("it has left", || a.run(&["replication"]).contains("liar away"));
+    assert!(!std::fs::read_to_string(a.store().join("followers")).unwrap().contains("liar"));
 }

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use protocol::rrdcached::address::is_local_host;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use self::counts::AgentCounts;
 use self::registry::Registry;
 use self::work::Dispatcher;
 use crate::access::Principal;
 use crate::collectors::own::Own;
-use crate::frames_port::{FramesPort, FramesServer};
+use crate::frames_port::{FramesPlaces, FramesPort, FramesServer};
 use crate::limits::AGENT_SESSIONS_MAX;
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
@@ -71,7 +71,7 @@ struct AgentServer {
     /// Agents that do not say who they are.
     anonymous: Arc<Principal>,
     /// Sessions at once.
-    places: Semaphore,
+    places: FramesPlaces,
 }
 
 impl AgentSockets {
@@ -97,7 +97,7 @@ impl AgentSockets {
         let context = Arc::clone(&service.collecting);
         let mut own = Own::new(&context, NAME);
         let (registry, counts) = (Registry::default(), AgentCounts::default());
-        let (anonymous, places) = (Arc::clone(&self.0.anonymous), Semaphore::new(AGENT_SESSIONS_MAX));
+        let (anonymous, places) = (Arc::clone(&self.0.anonymous), FramesPlaces::new(AGENT_SESSIONS_MAX));
         let server = Arc::new(AgentServer { service, registry, work, counts, anonymous, places });
         let mut listening = self.0.listen(&server, &stop)?;
         loop {
@@ -121,10 +121,6 @@ impl FramesServer for AgentServer {
 
     fn service(&self) -> &Arc<Service> {
         &self.service
-    }
-
-    fn places(&self) -> &Semaphore {
-        &self.places
     }
 
     async fn session(

@@ -5,7 +5,9 @@ mod backup;
 mod forward;
 mod ingest;
 mod metric;
+mod push;
 mod replication;
+mod sink;
 mod values;
 
 pub use values::parse_with_unit;
@@ -108,8 +110,12 @@ struct File {
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
     forward: Vec<forward::FileForward>,
+    sink: Vec<sink::FileSink>,
     metric: Vec<toml::Spanned<suggest::MetricRule>>,
     ingest: ingest::FileIngest,
+    carbon: push::FileCarbon,
+    statsd: push::FileStatsd,
+    influx: push::FileInflux,
     create: Vec<toml::Spanned<::ingest::table::CreateRule>>,
 }
 
@@ -167,8 +173,12 @@ impl Default for File {
             replication: Default::default(),
             follow: None,
             forward: Vec::new(),
+            sink: Vec::new(),
             metric: Vec::new(),
             ingest: ingest::FileIngest::default(),
+            carbon: push::FileCarbon::default(),
+            statsd: push::FileStatsd::default(),
+            influx: push::FileInflux::default(),
             create: Vec::new(),
         }
     }
@@ -457,8 +467,10 @@ impl Reader<'_> {
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
+            sinks: self.sinks(&file.sink)?,
             metrics: self.metrics(file.metric)?,
-            ingest: self.ingest(&file.ingest, file.create)?,
+            ingest: self.ingest(&file.ingest, file.create, self.carbon_rules(&file.carbon)?)?,
+            push: self.push(&file.carbon, &file.statsd, &file.influx)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };

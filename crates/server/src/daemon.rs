@@ -129,6 +129,11 @@ impl Daemon {
         self.tasks.push(self.runtime.spawn(task));
     }
 
+    /// Runs something that blocks, on a thread of its own, until the daemon stops.
+    pub fn spawn_blocking(&mut self, task: impl FnOnce() -> io::Result<()> + Send + 'static) {
+        self.tasks.push(self.runtime.spawn_blocking(task));
+    }
+
     /// Becomes true when the daemon stops.
     pub fn stopping(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
+use crate::ingest::Ingest;
 use access::PathSet;
 use client::daemon::ClientIdentity;
 use store::engine::Engine;
@@ -87,11 +88,12 @@ impl Forwarding {
     /// Starts one thread for each target. `directory` holds the positions; those of `begin` are in their place where a promotion
     /// has made this server the primary: what came before then was the former one's to forward. Call it before the first update, of a store that was
     /// opened to hold its log.
+    /// `ingest` says which RRDs are of series that were pushed.
     ///
     /// # Errors
     /// When the store has no log, positions cannot be read or written, or no thread can be started.
     pub fn start(
-        engine: &Arc<dyn Engine>,
+        (engine, ingest): (&Arc<dyn Engine>, &Arc<Ingest>),
         settings: Vec<ForwardSettings>,
         directory: &Path,
         begin: Option<&[Position]>,
@@ -110,7 +112,7 @@ impl Forwarding {
             let positions = ForwardPositions::in_directory(directory, &one.name);
             let (stop, status) = (Arc::new(AtomicBool::new(false)), Arc::new(ForwardStatus::new(&one.name)));
             let forwarder = Forwarder::open(
-                (one, Arc::clone(engine)),
+                (one, Arc::clone(engine), Arc::clone(ingest)),
                 source,
                 (positions, begin),
                 (Arc::clone(&status), Arc::clone(&stop)),

@@ -4,14 +4,17 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::access::Principal;
-use crate::limits::{ACCEPT_PAUSE, TLS_STREAM_BYTES};
+use crate::arrivals::Arrivals;
+use crate::limits::{ACCEPT_PAUSE, FRAMES_ARRIVALS_MAX, TLS_STREAM_BYTES};
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
 use crate::tls::TlsOptions;
@@ -26,14 +29,53 @@ pub struct FramesPort {
     tls: Option<Arc<TlsPort>>,
 }
 
+/// How many clients there may be at once.
+#[derive(Debug)]
+pub struct FramesPlaces {
+    sessions: Semaphore,
+    /// Those that have not said yet who they are: they take no place of a session.
+    arrivals: Arrivals,
+}
+
+impl FramesPlaces {
+    /// So many sessions.
+    pub fn new(sessions: usize) -> Self {
+        FramesPlaces { sessions: Semaphore::new(sessions), arrivals: Arrivals::new(FRAMES_ARRIVALS_MAX) }
+    }
+
+    /// Awaits a greeting for so long at most; then the client, one of the `clients`, has a place until it drops it. `None` when it is not let in,
+    /// or there is none.
+    ///
+    /// # Errors
+    /// Those of the greeting.
+    pub async fn greet<T>(
+        &self,
+        clients: &str,
+        wait: Duration,
+        greeting: impl Future<Output = io::Result<Option<T>>>,
+    ) -> io::Result<Option<(SemaphorePermit<'_>, T)>> {
+        let arrival = self.arrivals.begin();
+        let greeted = tokio::select! {
+            biased;
+            greeted = timeout(wait, greeting) => greeted.unwrap_or(Ok(None))?,
+            () = arrival.ended() => None,
+        };
+        let Some(greeted) = greeted else { return Ok(None) };
+        let place = self.sessions.try_acquire();
+        if place.is_err() {
+            // The client tries again.
+            tracing::warn!("there are too many sessions of {clients}");
+        }
+        Ok(place.ok().map(|place| (place, greeted)))
+    }
+}
+
 /// What serves the clients of such a port.
 pub trait FramesServer: Send + Sync + 'static {
     /// What its clients are called, in the log.
     const CLIENTS: &str;
     /// The state of all connections.
     fn service(&self) -> &Arc<Service>;
-    /// Sessions that there may be at once.
-    fn places(&self) -> &Semaphore;
     /// Serves one client.
     fn session(
         &self,
@@ -139,11 +181,6 @@ async fn serve<S: FramesServer>(
     certificate: Option<Arc<[String]>>,
     stop: watch::Receiver<bool>,
 ) {
-    let Ok(_place) = server.places().try_acquire() else {
-        // The client tries again.
-        tracing::warn!(%from, "there are too many sessions of {}", S::CLIENTS);
-        return;
-    };
     if let Err(error) = server.session(stream, Peer::Tcp { address: from, certificate }, stop).await {
         tracing::debug!(%from, %error, "a session of {} has ended", S::CLIENTS);
     }

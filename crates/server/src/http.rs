@@ -1,17 +1,18 @@
-//! HTTP: the pages, `/graph`, `/api/v1` with Prometheus' API beside ours, `/metrics` and `/healthz`.
+//! HTTP: the pages, `/graph`, `/api/v1` with Prometheus' and Graphite's APIs beside ours, `/metrics` and `/healthz`.
 
 pub mod access;
 mod api;
 mod body;
-mod failure;
+pub(crate) mod failure;
 mod graph;
+mod graphite;
 mod login;
-mod origin;
+pub(crate) mod origin;
 mod packed;
 mod page;
 pub(crate) mod percent;
 mod prometheus;
-mod query;
+pub(crate) mod query;
 mod routers;
 pub(crate) mod rows;
 pub mod server;
@@ -84,7 +85,16 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
     let slow = Arc::clone(&status.slow);
     let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
     let api = api::Api { service: Arc::clone(&service), work, presets, views };
-    let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules);
+    let indexes: Arc<prometheus::index::Indexes> = Arc::default();
+    let graphite_api = graphite::router(graphite::Graphite {
+        service: Arc::clone(&service),
+        work: Arc::clone(&api.work),
+        rules: Arc::clone(&metric_rules),
+        indexes: Arc::clone(&indexes),
+        renderer: Arc::default(),
+    });
+    let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules, indexes);
+    let push_service = Arc::clone(&api.service);
     let pushed = crate::ingest::routes::router(Arc::clone(&api.service));
     let graphs = graph::GraphState::new(api.clone(), settings.templates);
     let site =
@@ -95,7 +105,9 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         .with_state(Public { service, registry })
         .merge(api::router(api))
         .merge(metrics_api)
+        .merge(graphite_api)
         .merge(pushed)
+        .merge(crate::push::http::router(push_service))
         .merge(graph::router(graphs))
         .merge(page::router(site))
         .layer(axum::middleware::from_fn_with_state(slow, slow::watch))

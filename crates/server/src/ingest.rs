@@ -5,18 +5,21 @@
 
 mod counts;
 mod finding;
+mod remote_write;
 pub mod routes;
 
 use std::fmt;
 use std::io::Write as _;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use ingest::limits::{LeftOut, NewLimit, NewRrds};
 use ingest::sample::Samples;
 use ingest::series::{KnownSeries, SeriesCache};
 use ingest::table::{CreateTable, Unplaced};
+use rrd::live::HeadShape;
 use rrd::update::UpdateError;
-use store::engine::{StoreError, UpdateBatch};
+use store::engine::{Engine, StoreError, UpdateBatch};
+use store::name::RrdName;
 use tokio::sync::oneshot;
 
 use crate::collectors::store_writer::WriteError;
@@ -26,6 +29,8 @@ pub use self::counts::{Counts, IngestCollector};
 
 /// Samples may be so much later than this machine's clock, in milliseconds, as in Prometheus: an RRD that has had one takes none before it.
 const AHEAD_MAX_MS: i64 = 10 * 60 * 1000;
+/// RRDs of a batch whose last sample is asked for, to see whether one was sent again.
+const LOOKED_AT_MAX: usize = 1000;
 /// Bytes of updates that the store gets at once.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -65,8 +70,11 @@ impl Eq for IngestSettings {}
 #[derive(Default)]
 pub struct Ingest {
     ready: OnceLock<Ready>,
+    /// The whole store: how many RRDs it has counts, whatever a client may see of it.
+    store: OnceLock<Weak<dyn Engine>>,
     /// Samples by protocol, for `/metrics`.
     pub counts: Counts,
+    metric_types: remote_write::MetricTypes,
 }
 
 struct Ready {
@@ -180,6 +188,16 @@ impl Ingest {
     /// Sets what the configuration says, before the first sample comes.
     pub fn configure(&self, settings: IngestSettings) {
         let _ = self.ready.set(Ready::new(settings));
+    }
+
+    /// Says which store the RRDs are in.
+    pub fn store_in(&self, store: &Arc<dyn Engine>) {
+        let _ = self.store.set(Arc::downgrade(store));
+    }
+
+    /// RRDs of the whole store.
+    fn rrd_count(&self) -> u64 {
+        self.store.get().and_then(Weak::upgrade).map_or(0, |store| store.stats().rrd_count)
     }
 
     fn ready(&self) -> &Ready {
@@ -307,6 +325,26 @@ fn push(batch: &mut UpdateBatch, path: &str, time: i64, value: f64) {
     batch.lines.push(line);
 }
 
+/// Whether a sample that is not later than the last one is that one. After a start, only the store knows; so many RRDs are looked at.
+fn is_there(service: &Service, line: &Line<'_>, looked_at: &mut usize) -> bool {
+    if line.known.is_last(line.time, line.value) {
+        return true;
+    }
+    if line.known.last_time().is_some() || *looked_at >= LOOKED_AT_MAX {
+        return false;
+    }
+    *looked_at += 1;
+    let snapshot = || service.engine.snapshot(&RrdName::new(line.known.path.as_bytes()).ok()?).ok();
+    let Some(snapshot) = tokio::task::block_in_place(snapshot) else { return false };
+    let head = HeadShape::of(&snapshot.definition).split(&snapshot.live.words);
+    let time = head.last_update;
+    let unit = i64::from(snapshot.definition.units_per_second.max(1));
+    let millis = time.whole.saturating_mul(1000) / unit + i64::from(time.micros) / 1000 / unit;
+    let text = head.pdp.iter().map(|pdp| pdp.last_ds.as_bytes()).next().unwrap_or_default();
+    let value = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok()).unwrap_or(f64::NAN);
+    millis == line.time && (value == line.value || value.is_nan() && line.value.is_nan())
+}
+
 /// Has the store apply a batch, and notes what became of its lines.
 async fn update(service: &Service, batch: UpdateBatch, lines: &[Line<'_>], written: &mut PushOutcome) {
     if lines.is_empty() {
@@ -323,13 +361,14 @@ async fn update(service: &Service, batch: UpdateBatch, lines: &[Line<'_>], writt
         return;
     };
     let mut failures = failures.into_iter().peekable();
+    let mut looked_at = 0;
     for (place, line) in (0..).zip(lines) {
         let Some(failed) = failures.next_if(|failure| failure.line == place) else {
             line.known.took(line.time, line.value);
             continue;
         };
         let error = match failed.error {
-            StoreError::Update(UpdateError::NotLater { .. }) if line.known.is_last(line.time, line.value) => {
+            StoreError::Update(UpdateError::NotLater { .. }) if is_there(service, line, &mut looked_at) => {
                 written.again += 1;
                 continue;
             }

@@ -96,7 +96,7 @@ fn open_stripes(
     options.shard.memory =
         Memory::new(MemoryLimits { rrd_bytes: all.limits.rrd_memory, store_bytes: all.limits.store_memory });
     options.shard.replica_patience = all.replication.replica_patience;
-    options.shard.hold_log = !all.forward.is_empty();
+    options.shard.hold_log = !all.forward.is_empty() || !all.replication.listen.is_empty();
     match all.sync {
         SyncPolicy::Always => options.shard.sync_always = true,
         SyncPolicy::Every(interval) => options.shard.sync_interval = interval,

@@ -127,6 +127,7 @@ fn serve(
     idle_memory::use_small_pages();
     let mut copies = Copies::find(&settings).map_err(fail)?;
     let service = open_service(&mut settings, access, copies.awaited())?;
+    let kept = replicating::keep_log(&service, &settings, &mut sockets);
     duties.forward(&service, &mut settings, None)?;
     copies.start(&service, &mut settings).map_err(fail)?;
     // It waits for a restore, which is known now.
@@ -174,7 +175,7 @@ fn serve(
     // A last round of the backup has everything that was answered.
     let stopped = daemon.stop_after(|| copies.stop());
     stopped.map_err(|error| fail(format!("the store did not close well: {error}")))?;
-    drop(unsent);
+    drop((unsent, kept));
     tracing::info!("stopped");
     Ok(())
 }
@@ -273,6 +274,9 @@ fn announce(settings: &Settings, scheme: &str) {
     }
     for (host, port) in settings.collectd.iter().flat_map(|collectd| &collectd.listen) {
         tracing::info!("receiving from collectd on udp://{host}:{port}");
+    }
+    for port in &settings.push.ports {
+        tracing::info!("receiving {} on {}", port.protocol.name(), port.address());
     }
     match &settings.layout {
         Layout::Stripes(stripes) => tracing::info!("store in {}", stripes.store.display()),

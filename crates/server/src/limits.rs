@@ -55,6 +55,8 @@ pub const TLS_STREAM_BYTES: u64 = 11 * 1024;
 /// The longest wait for a handshake of TLS, beside which nothing is done for the client: gnutls and openssl need 3 ms here, and a
 /// line with a second of delay three seconds.
 pub const TLS_HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
+/// Clients of a port for frames only that have not said yet who they are; beyond it the oldest is ended for the newest.
+pub const FRAMES_ARRIVALS_MAX: usize = 256;
 /// Handshakes of a port at once; beyond it the oldest is ended for the newest. The library holds up to 64 kB for each.
 pub const TLS_HANDSHAKES_MAX: usize = 256;
 /// Connections for which there is always memory, whatever the limit says: fewer would be no service.

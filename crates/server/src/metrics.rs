@@ -127,6 +127,8 @@ pub struct Metrics {
     pub ingest: Arc<Ingest>,
     /// What is forwarded: `roundel_forward_sent_total` and others.
     pub forwarding: ForwardStatuses,
+    /// What sinks do: `roundel_sink_rows_total` and others.
+    pub sinks: crate::sink::SinkStatuses,
     /// The restore, if it was not complete at the start: `roundel_restore_left_bytes` and others.
     #[cfg(feature = "backup")]
     pub restoring: std::sync::OnceLock<Arc<store::awaited::Awaited>>,
@@ -202,6 +204,7 @@ impl Metrics {
             registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
         }
         registry.register_collector(Box::new(ForwardCollector(Arc::clone(&self.forwarding))));
+        registry.register_collector(Box::new(crate::sink::SinkCollector(Arc::clone(&self.sinks))));
         registry.register_collector(Box::new(IngestCollector(Arc::clone(&self.ingest))));
         #[cfg(feature = "backup")]
         if let Some(restoring) = self.restoring.get() {

@@ -117,7 +117,7 @@ fn needing_restart(program: Program, old: &Settings, new: &Settings) -> Vec<&'st
 }
 
 /// What only the daemon uses, and whether it has changed.
-fn changed_in_daemon(old: &Settings, new: &Settings) -> [(&'static str, bool); 12] {
+fn changed_in_daemon(old: &Settings, new: &Settings) -> [(&'static str, bool); 13] {
     [
         ("layout, store and their sections", old.layout != new.layout),
         ("sync", old.sync != new.sync),
@@ -135,6 +135,7 @@ fn changed_in_daemon(old: &Settings, new: &Settings) -> [(&'static str, bool); 1
         ),
         ("[access]", written_access(old) != written_access(new)),
         ("[agents]", old.agents != new.agents),
+        ("[carbon], [statsd] or [influx]", old.push != new.push),
     ]
 }
 

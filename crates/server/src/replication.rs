@@ -5,6 +5,7 @@ mod chunks;
 mod copying;
 mod fence;
 pub mod follower;
+mod kept;
 pub mod preparing;
 pub mod primary;
 mod sending;

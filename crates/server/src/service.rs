@@ -115,6 +115,7 @@ impl Service {
         // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for
         // what the allocator has not given back.
         let memory = MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32);
+        metrics.ingest.store_in(&engine);
         Arc::new(Service {
             collecting: Arc::new(collecting),
             name_index: Arc::new(NameIndex::new(Arc::clone(&engine), Arc::clone(&memory))),
@@ -196,6 +197,19 @@ impl Service {
     /// What the client of this part of the store may do; `None`: everything.
     pub fn rights(&self) -> Option<&Rights> {
         self.who.as_ref().map(|who| &who.rights)
+    }
+
+    /// Whether the client of this part of the store may change the RRD of this name.
+    pub fn may_write(&self, name: &[u8]) -> bool {
+        self.rights().is_none_or(|rights| rights.may(Verb::Write, name))
+    }
+
+    /// Records that the client may not do this to the RRD of this name.
+    pub fn refused_write(&self, name: &str, detail: &str) {
+        if let Some(who) = &self.who {
+            let (who, name) = (&*who.name, Some(name.to_string()));
+            self.access.audit.record(&Event { who, what: "refused", name, detail: Some(detail) });
+        }
     }
 
     /// Records what the client has done to the server.

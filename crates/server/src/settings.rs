@@ -21,6 +21,7 @@ use crate::ingest::IngestSettings;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listener::Listen;
 use crate::machine;
+use crate::push::PushSettings;
 use crate::replication::{FollowSettings, ReplicationSettings};
 
 /// Where RRDs are stored.
@@ -235,8 +236,12 @@ pub struct Settings {
     pub backup: Option<backup::run::BackupSettings>,
     /// What is pushed.
     pub ingest: IngestSettings,
+    /// Ports that others push to.
+    pub push: PushSettings,
     /// Where updates are forwarded to.
     pub forward: Vec<ForwardSettings>,
+    /// Where rows go, again in each interval.
+    pub sinks: Vec<crate::sink::SinkSettings>,
     /// What RRDs are called as metrics, before the rules that are shipped.
     pub metrics: MetricRules,
     /// The file to read again on SIGHUP.
@@ -331,7 +336,9 @@ impl Settings {
             #[cfg(feature = "backup")]
             backup: None,
             ingest: IngestSettings::default(),
+            push: PushSettings::default(),
             forward: Vec::new(),
+            sinks: Vec::new(),
             metrics: MetricRules::default(),
             config_file: None,
         }

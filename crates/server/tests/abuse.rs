@@ -99,6 +99,25 @@ fn garbage_gets_errors_and_keeps_the_connection() {
     }
 }
 
+/// A page of any site can make a browser send this to a port on loopback, with a body of its own.
+#[test]
+fn a_request_of_http_ends_the_connection_before_its_body_is_read() {
+    let (_, roundel) = start();
+    for first in ["POST / HTTP/1.1", "GET /x HTTP/1.0", "PUT /a%20b HTTP/1.1"] {
+        let mut client = Client::open(&roundel.socket());
+        client.write(format!(
+            "{first}\r\nHost: 127.0.0.1:42217\r\n\r\nREMOVE a.rrd\nUPDATE b.rrd 1000000001:1\n"
+        ));
+        assert_eq!(client.line(), "-1 This port does not speak HTTP.\n");
+        assert_eq!(client.line(), "", "the connection has ended");
+    }
+    let mut client = Client::open(&roundel.socket());
+    assert_eq!(client.say("UPDATE b.rrd 1000000001:1"), "0 errors, enqueued 1 value(s).\n");
+    // What may be a name is not taken for it.
+    assert!(client.say("INFO HTTP/1.1").starts_with("-1 "));
+    assert_eq!(client.say("PING"), "0 PONG\n");
+}
+
 #[test]
 fn names_may_contain_any_bytes() {
     let (_, roundel) = start();

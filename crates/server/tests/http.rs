@@ -5,10 +5,14 @@ mod common;
 
 #[path = "http/access.rs"]
 mod access;
+#[path = "http/graphite.rs"]
+mod graphite;
 #[path = "http/page.rs"]
 mod page;
 #[path = "http/prometheus.rs"]
 mod prometheus;
+#[path = "http/remote_write.rs"]
+mod remote_write;
 #[path = "http/rights.rs"]
 mod rights;
 

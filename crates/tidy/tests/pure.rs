@@ -10,7 +10,8 @@ use roundel_tidy::{read, root};
 const UNSAFE: &[&str] = &["librrd", "localtime", "render", "roundel"];
 /// Crates whose functions depend on their arguments alone: no files, environment, clock, threads or sockets.
 const PURE: &[&str] = &[
-    "access", "args", "collect", "graph", "ingest", "promql", "protocol", "render", "rrd", "snmp", "suggest",
+    "access", "args", "collect", "graph", "graphite", "ingest", "promql", "protocol", "render", "rrd",
+    "snmp", "suggest",
 ];
 /// The lints that the `lib.rs` of a pure crate denies. Its `clippy.toml` is a copy of `crates/tidy/pure-clippy.toml`: a
 /// symbolic link does not survive every way of copying the tree.

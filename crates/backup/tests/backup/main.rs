@@ -20,6 +20,7 @@ use roundel_backup::parts::PART_BYTES;
 use roundel_backup::restore::{RestoreError, verify};
 use roundel_backup::upload::{RoundError, Uploader};
 use store::engine::Engine;
+use store::replication::Role;
 
 use faulty::{Faults, Faulty};
 use support::{Nothing, START, Subject, all_in, objects, put_content, restored};
@@ -478,8 +479,11 @@ fn a_restored_store_that_goes_another_way_has_its_own_log() {
         }
         let to = dir.path().join("restored");
         let from = objects(&place, None);
+        let old = subject.all();
         restored(&from, Moment::Time((START + 15) * 1000), &to).await.unwrap();
         let other = Subject::open(&to);
+        let replica = other.store.replica().unwrap();
+        assert_eq!((replica.role(), replica.history().epoch()), (Role::Primary, 1));
         // As long as the other log, with other values.
         for step in 7..11 {
             other.step(step);
@@ -490,6 +494,16 @@ fn a_restored_store_that_goes_another_way_has_its_own_log() {
         let done = restored(&from, Moment::Newest, &again).await.unwrap().0;
         assert!(done.lost.is_empty());
         assert_eq!(all_in(&again), other.all());
+        // Between the last moment of the old log and the first of the other one, it is the old one.
+        let between = dir.path().join("between");
+        let time = Moment::Time((START + 65) * 1000);
+        let (_, found) = restored(&from, time, &between).await.unwrap();
+        assert!(found.is_earlier && all_in(&between) == old);
+        // What goes on from there is later than both; the old store may not go on with this backup.
+        assert_eq!(Subject::open(&between).store.replica().unwrap().history().epoch(), 2);
+        subject.step(12);
+        let refused = round(&mut Uploader::new(objects(&place, None)), &subject).await;
+        assert!(matches!(refused, Err(RoundError::Replaced(1))), "{refused:?}");
         // Another store may not write here.
         let stranger = Subject::open(&dir.path().join("stranger"));
         let refused = round(&mut Uploader::new(objects(&place, None)), &stranger).await;

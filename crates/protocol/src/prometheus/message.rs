@@ -2,10 +2,8 @@
 
 use std::fmt;
 
+use super::wire::{Field, fields, put_varint, text, varint};
 use super::xor;
-
-/// Conditions and queries of a request; more are not sent by anyone.
-const PARTS_MAX: usize = 10_000;
 
 /// Why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +17,7 @@ pub enum DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            DecodeError::Broken => "the request is no snappy-compressed protocol buffer of remote read",
+            DecodeError::Broken => "the request is no snappy-compressed protocol buffer of this kind",
             DecodeError::TooLong => "the request is too long",
         })
     }
@@ -85,76 +83,6 @@ pub struct Samples {
     pub labels: Vec<(String, String)>,
     /// Times in milliseconds, ascending, and values.
     pub samples: Vec<(i64, f64)>,
-}
-
-/// A field of a message.
-enum Field<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-    Fixed,
-}
-
-/// Reads a number of up to ten bytes, seven bits each.
-fn varint(rest: &mut &[u8]) -> Result<u64, DecodeError> {
-    let mut number = 0u64;
-    for index in 0..10 {
-        let (&byte, after) = rest.split_first().ok_or(DecodeError::Broken)?;
-        *rest = after;
-        number |= u64::from(byte & 127) << (7 * index);
-        if byte < 128 {
-            return Ok(number);
-        }
-    }
-    Err(DecodeError::Broken)
-}
-
-/// Appends a number, seven bits a byte.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 128 {
-        out.push(number as u8 | 128);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], DecodeError> {
-    let (taken, after) = rest.split_at_checked(count).ok_or(DecodeError::Broken)?;
-    *rest = after;
-    Ok(taken)
-}
-
-/// Reads bytes that follow their number.
-fn bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
-    let count = usize::try_from(varint(rest)?).map_err(|_| DecodeError::Broken)?;
-    take(rest, count)
-}
-
-/// Calls `each` with the fields of a message.
-fn fields<'a>(
-    mut rest: &'a [u8],
-    mut each: impl FnMut(u64, Field<'a>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
-    let mut count = 0;
-    while !rest.is_empty() {
-        count += 1;
-        if count > PARTS_MAX {
-            return Err(DecodeError::TooLong);
-        }
-        let key = varint(&mut rest)?;
-        let field = match key & 7 {
-            0 => Field::Number(varint(&mut rest)?),
-            1 => take(&mut rest, 8).map(|_| Field::Fixed)?,
-            5 => take(&mut rest, 4).map(|_| Field::Fixed)?,
-            2 => Field::Bytes(bytes(&mut rest)?),
-            _ => return Err(DecodeError::Broken),
-        };
-        each(key >> 3, field)?;
-    }
-    Ok(())
-}
-
-fn text(bytes: &[u8]) -> Result<String, DecodeError> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| DecodeError::Broken)
 }
 
 impl ReadRequest {
@@ -253,21 +181,26 @@ fn put_labels(out: &mut Vec<u8>, labels: &[(String, String)]) {
 pub fn samples_answer(results: &[Vec<Samples>]) -> Vec<u8> {
     let mut out = Vec::new();
     for series in results {
-        let mut result = Vec::new();
-        for one in series {
-            let mut bytes = Vec::with_capacity(one.samples.len() * 18);
-            put_labels(&mut bytes, &one.labels);
-            let mut sample = Vec::with_capacity(20);
-            for (time, value) in &one.samples {
-                sample.clear();
-                put_varint(&mut sample, 1 << 3 | 1);
-                sample.extend_from_slice(&value.to_bits().to_le_bytes());
-                put_number(&mut sample, 2, *time);
-                put_bytes(&mut bytes, 2, &sample);
-            }
-            put_bytes(&mut result, 1, &bytes);
+        put_bytes(&mut out, 1, &write_request(series));
+    }
+    out
+}
+
+/// The request of remote write 1.0 with these series, not compressed yet. The answer to a query is written alike.
+pub fn write_request(series: &[Samples]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for one in series {
+        let mut bytes = Vec::with_capacity(one.samples.len() * 18);
+        put_labels(&mut bytes, &one.labels);
+        let mut sample = Vec::with_capacity(20);
+        for (time, value) in &one.samples {
+            sample.clear();
+            put_varint(&mut sample, 1 << 3 | 1);
+            sample.extend_from_slice(&value.to_bits().to_le_bytes());
+            put_number(&mut sample, 2, *time);
+            put_bytes(&mut bytes, 2, &sample);
         }
-        put_bytes(&mut out, 1, &result);
+        put_bytes(&mut out, 1, &bytes);
     }
     out
 }

@@ -15,6 +15,14 @@ pub fn decompress(data: &[u8], bytes_max: usize) -> Result<Vec<u8>, DecodeError>
     }
 }
 
+/// How many bytes `data` says that it stands for.
+///
+/// # Errors
+/// When it is broken.
+pub fn length(data: &[u8]) -> Result<usize, DecodeError> {
+    snap::raw::decompress_len(data).map_err(|_| DecodeError::Broken)
+}
+
 /// `data` in that format.
 pub fn compress(data: &[u8]) -> Vec<u8> {
     // It fails for four gigabytes only, and answers are limited to far less.

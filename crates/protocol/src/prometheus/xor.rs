@@ -31,7 +31,7 @@ impl Bits {
 
     fn push_varint(&mut self, value: u64) {
         let mut bytes = Vec::new();
-        super::message::put_varint(&mut bytes, value);
+        super::wire::put_varint(&mut bytes, value);
         bytes.into_iter().for_each(|byte| self.push(u64::from(byte), 8));
     }
 }

@@ -1,47 +1,153 @@
-//! `roundel export`: RRDs of a store as standard `.rrd` files that rrdtool reads.
+//! `roundel export`: RRDs of a store as standard `.rrd` files that rrdtool reads, or their rows as Parquet or in PostgreSQL.
+
+mod names;
+#[cfg(feature = "arrow")]
+mod parquet;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod read;
+#[cfg(any(feature = "arrow", feature = "postgres"))]
+mod selected;
 
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use store::name::RrdName;
 
 use super::Result;
 use super::import::{progress, report};
 use super::peer::Peer;
 
+const EXAMPLES: &str = "\
+Examples:
+  Every RRD as a standard .rrd file, to leave Roundel or to keep a copy:
+    roundel export --all --to /srv/rrd
+
+  All rows as Parquet, a directory a day and tree; again each night, which adds what is new:
+    roundel export --all --to parquet:/srv/history
+    duckdb -c \"SELECT name, ds, avg(value) FROM read_parquet('/srv/history/**/*.parquet', hive_partitioning = true)
+               WHERE day >= DATE '2026-11-01' AND cf = 'AVERAGE' GROUP BY ALL\"
+
+  Yesterday's rows of all routers' ports into PostgreSQL; again each hour, which copies what is new:
+    roundel export 'routers/*/port*.rrd' -s 'midnight yesterday' --to postgres://monitor@db/history
+
+Rows leave with the time of their end, as rrdtool fetch shows them; unknown rows and the row that is still open
+stay. The page docs/export.md has the tables and columns, and what happens when an export is interrupted.";
+
 /// Options of `export`.
 #[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Names of RRDs, relative to the daemon's base directory
+    /// Names of RRDs, relative to the daemon's base directory; a directory means all below it, and *, ? and [abc] stand for
+    /// any characters within one name of a path
     #[arg(required_unless_present = "all")]
     names: Vec<PathBuf>,
     /// All RRDs
     #[arg(long)]
     all: bool,
-    /// The directory to write the files to, each under its name
-    #[arg(long, value_name = "DIR")]
-    to: PathBuf,
+    /// Where to: DIR writes .rrd files, each under its name; parquet:DIR writes a data set; postgres://USER@HOST/DATABASE
+    /// copies into tables
+    #[arg(long, value_name = "DIR|parquet:DIR|URL")]
+    to: String,
     /// The daemon's address, as in RRDCACHED_ADDRESS, or the directory of a store that no daemon holds [default:
     /// RRDCACHED_ADDRESS, else unix:var/rrdcached.sock]
     #[arg(long, value_name = "ADDRESS|DIR")]
     from: Option<String>,
+    #[command(flatten)]
+    rows: RowArguments,
+}
+
+/// Which rows leave, and how they are arranged.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Rows (Parquet and PostgreSQL)")]
+struct RowArguments {
+    /// Rows of which archives
+    #[arg(long, value_enum, default_value = "finest")]
+    archives: Which,
+    /// Only rows of this function; may be given more than once [default: AVERAGE, MIN, MAX and LAST]
+    #[arg(long, value_name = "CF")]
+    cf: Vec<String>,
+    /// Only rows after this time, as rrdtool takes it: seconds, -1d, "noon yesterday"
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<String>,
+    /// Only rows up to this time
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<String>,
+    /// Parquet: what makes a directory of its own
+    #[arg(long, value_enum, default_value = "day-tree", value_name = "PARTITIONS")]
+    by: By,
+    /// PostgreSQL: one table of rows, or one for each first directory of the names
+    #[arg(long, value_enum, default_value = "one")]
+    tables: Tables,
+    /// PostgreSQL: the schema that the tables are in; made if it is not there
+    #[arg(long, value_name = "SCHEMA", default_value = "roundel")]
+    schema: String,
+    /// PostgreSQL: export the chosen RRDs' rows from the beginning, in place of those that are there, after an import of older
+    /// history
+    #[arg(long)]
+    again: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Which {
+    /// For each time the finest that has a row; no time twice
+    Finest,
+    /// All: coarser rows also where finer ones are
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Each day and tree (the first directory of a name)
+    DayTree,
+    /// Each day
+    Day,
+    /// Each month and tree
+    MonthTree,
+    /// Each month
+    Month,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Tables {
+    /// One table
+    One,
+    /// One for each tree (the first directory of a name)
+    Tree,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result {
-    let peer = Peer::find(arguments.from.as_deref(), false)?;
-    let mut names: Vec<Vec<u8>> =
-        arguments.names.iter().map(|name| name.as_os_str().as_bytes().to_vec()).collect();
-    if arguments.all {
-        names.extend(peer.names()?);
+    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| arguments.to.starts_with(scheme));
+    match arguments.to.strip_prefix("parquet:") {
+        #[cfg(feature = "arrow")]
+        Some(directory) => parquet::run(arguments, Path::new(directory)),
+        #[cfg(not(feature = "arrow"))]
+        Some(_) => {
+            Err("cannot write Parquet: this executable is built without the feature arrow".to_string())
+        }
+        #[cfg(feature = "postgres")]
+        None if is_url => postgres::run(arguments, &arguments.to),
+        #[cfg(not(feature = "postgres"))]
+        None if is_url => {
+            Err("cannot copy to PostgreSQL: this executable is built without the feature postgres"
+                .to_string())
+        }
+        None => files(arguments, Path::new(&arguments.to)),
     }
+}
+
+/// Exports as `.rrd` files.
+fn files(arguments: &Arguments, to: &Path) -> Result {
+    let peer = Peer::find(arguments.from.as_deref(), false)?;
+    let names = names::chosen(&peer, &arguments.names, arguments.all)?;
     let bar = progress(names.len() as u64);
     let mut failures = Vec::new();
     for name in &names {
-        if let Err(error) = export_one(&peer, name, &arguments.to) {
+        if let Err(error) = export_one(&peer, name, to) {
             failures.push(format!("{}: {error}", String::from_utf8_lossy(name)));
         }
         bar.inc(1);

@@ -1,4 +1,7 @@
-//! `roundel import`: standard `.rrd` files into a store. Bad files are listed at the end; the others are imported.
+//! `roundel import`: standard `.rrd` files into a store, or the history that other tools kept. Bad files are listed at the end; the
+//! others are imported.
+
+mod history;
 
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use store::name::RrdName;
 use store::placeholder;
@@ -20,12 +23,69 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(500);
 /// The most failures shown at the end; others are only counted.
 const FAILURES_SHOWN: usize = 20;
 
+const EXAMPLES: &str = "\
+Examples:
+  Everything that RRDtool has below a directory:
+    roundel import /var/lib/munin
+
+  Graphite's own files; what is pushed to Roundel later goes on in the same RRDs:
+    roundel import --format whisper /var/lib/graphite/whisper
+
+  What Prometheus has kept, out of its blocks, all series of one job:
+    promtool tsdb dump-openmetrics --match='{job=\"node\"}' /var/lib/prometheus | roundel import --format openmetrics -
+
+  The same from a server over HTTP, of the last year; and from a Graphite:
+    roundel import --format prometheus --match '{job=\"node\"}' -s -1y http://prometheus:9090
+    roundel import --format graphite --match 'collectd.*.load.*' -s -1y http://graphite
+
+History becomes the updates of new RRDs, so that every archive has its part. Where no [[create]] section or option says
+otherwise, the step is the usual distance of the samples. The page docs/import.md has the formats one by one.";
+
+/// What is imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SourceFormat {
+    /// Standard .rrd files
+    Rrd,
+    /// What `rrdtool dump` wrote (.xml)
+    Xml,
+    /// Graphite's files (.wsp)
+    Whisper,
+    /// OpenMetrics or Prometheus text with a time at each sample; `-` is standard input
+    Openmetrics,
+    /// InfluxDB's line protocol with times in nanoseconds, as its export tools write it; `-` is standard input
+    Influx,
+    /// A Graphite server, by its URL
+    Graphite,
+    /// A Prometheus server or one that answers like it, by its URL
+    Prometheus,
+}
+
+impl SourceFormat {
+    /// Whether it has samples of many series, and not an RRD in each file.
+    fn reads_samples(self) -> bool {
+        !matches!(self, SourceFormat::Rrd | SourceFormat::Xml | SourceFormat::Whisper)
+    }
+
+    /// How the names of its files end.
+    fn extension(self) -> &'static str {
+        match self {
+            SourceFormat::Xml => "xml",
+            SourceFormat::Whisper => "wsp",
+            _ => "rrd",
+        }
+    }
+}
+
 /// Options of `import`.
 #[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Directories (every .rrd file below, named by its path inside) and files
+    /// Directories (every file of the format below, named by its path inside) and files; URLs of servers
     #[arg(required_unless_present = "status")]
     from: Vec<PathBuf>,
+    /// What is imported
+    #[arg(long, value_enum, default_value = "rrd")]
+    format: SourceFormat,
     /// Instead: show how many .rrd files of its own tree the daemon has still to take in (`adopt_unused`), and which it cannot
     #[arg(long, conflicts_with_all = ["from", "base", "no_overwrite", "archive"])]
     status: bool,
@@ -43,6 +103,8 @@ pub struct Arguments {
     /// "keep". Without this, the daemon's `adopt` decides. Files elsewhere stay
     #[arg(long)]
     archive: bool,
+    #[command(flatten)]
+    history: history::HistoryArguments,
 }
 
 /// Files up to this size are imported in parallel; a larger one is imported alone. So memory holds at most
@@ -60,13 +122,16 @@ pub fn run(arguments: &Arguments) -> Result {
     if arguments.status {
         return status(arguments.to.as_deref());
     }
+    if arguments.format.reads_samples() {
+        return history::run(arguments);
+    }
     let mut failures = Vec::new();
     let mut sources = Vec::new();
     let base = server::config::absolute(arguments.base.as_deref().unwrap_or(Path::new(".")))
         .map_err(|error| error.to_string())?;
     for from in &arguments.from {
         if from.is_dir() {
-            walk(from, from, &mut sources, &mut failures);
+            walk(from, from, arguments.format, &mut sources, &mut failures);
         } else {
             push_file(from, &base, &mut sources, &mut failures);
         }
@@ -163,6 +228,9 @@ fn import_one(
     source: &Source,
     arguments: &Arguments,
 ) -> Result<bool, String> {
+    if arguments.format != SourceFormat::Rrd {
+        return history::import_file(peer, &source.name, &source.path, arguments).map(|()| true);
+    }
     if peer.take_in(&source.name, &source.path, arguments.archive)? {
         return Ok(true);
     }
@@ -180,7 +248,13 @@ fn import_one(
     peer.import(&source.name, &bytes, arguments.no_overwrite).map(|()| true)
 }
 
-fn walk(root: &Path, directory: &Path, sources: &mut Vec<Source>, failures: &mut Vec<String>) {
+fn walk(
+    root: &Path,
+    directory: &Path,
+    format: SourceFormat,
+    sources: &mut Vec<Source>,
+    failures: &mut Vec<String>,
+) {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) => return failures.push(format!("{}: {error}", directory.display())),
@@ -197,8 +271,9 @@ fn walk(root: &Path, directory: &Path, sources: &mut Vec<Source>, failures: &mut
         // Links are not followed: their target is imported under its own name, if it is in the tree.
         let Ok(found) = std::fs::symlink_metadata(&path) else { continue };
         if found.is_dir() {
-            walk(root, &path, sources, failures);
-        } else if found.is_file() && path.extension().is_some_and(|extension| extension == "rrd") {
+            walk(root, &path, format, sources, failures);
+        } else if found.is_file() && path.extension().is_some_and(|extension| extension == format.extension())
+        {
             push_file(&path, root, sources, failures);
         }
     }

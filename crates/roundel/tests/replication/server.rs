@@ -144,6 +144,13 @@ impl Server {
         child.wait().unwrap();
     }
 
+    /// Asks it to stop, and waits until it has.
+    pub fn stop(&mut self) {
+        let mut child = self.child.take().unwrap();
+        Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+
     pub fn is_running(&self) -> bool {
         self.child.is_some()
     }

@@ -288,6 +288,36 @@ fn a_store_comes_back_from_versitygw() {
     comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
 }
 
+/// s3s-fs, which `make peers` builds.
+fn s3s(directory: &Path, port: u16) -> Option<Running> {
+    let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("s3s-fs/bin/s3s-fs");
+    let program = if own.exists() { own.into_os_string() } else { "s3s-fs".into() };
+    let root = directory.join("root");
+    std::fs::create_dir_all(root.join("bucket")).unwrap();
+    let mut command = Command::new(program);
+    command.args(["--access-key", "an-id", "--secret-key", "a-secret", "--host", "127.0.0.1", "--port"]);
+    command.arg(port.to_string()).arg(root).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().ok().map(Running)
+}
+
+#[test]
+fn a_store_comes_back_from_s3s_fs() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let port = free_port();
+    let Some(_server) = s3s(directory, port) else {
+        eprintln!("SKIPPED: s3s-fs is not installed: make peers");
+        return;
+    };
+    wait_for("s3s-fs to listen", || TcpStream::connect(("127.0.0.1", port)).ok());
+    let config = format!(
+        "to = \"s3://bucket/a/prefix\"\nendpoint = \"http://127.0.0.1:{port}\"\nregion = \"us-east-1\"\naccess_key_id = \"an-id\"\n\
+         secret_access_key = \"a-secret\"\n"
+    );
+    std::fs::write(directory.join("b.toml"), format!("[backup]\n{config}")).unwrap();
+    comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
+}
+
 #[test]
 fn a_server_that_is_not_there_stops_nothing() {
     let directory = tempfile::tempdir().unwrap();

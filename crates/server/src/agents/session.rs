@@ -27,6 +27,7 @@ use crate::access::Principal;
 use crate::budget::Share;
 use crate::collectors::store_writer::{StoreWriter, WriteError, WriteFailure, Written};
 use crate::connection::refusal;
+use crate::frames_port::FramesServer;
 use crate::frames_wire::FramesWire;
 use crate::limits::{
     AGENT_COMMIT_AFTER, AGENT_COMMIT_BYTES, AGENT_CREDIT, AGENT_HELLO_WAIT, AGENT_SILENCE_MAX, READ_BYTES,
@@ -53,21 +54,19 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let mut wire = FramesWire::new(stream, peer, AGENT_SILENCE_MAX);
-    let hello = tokio::time::timeout(AGENT_HELLO_WAIT, greet(&mut wire, server));
-    let Some((hello, who)) = hello.await.unwrap_or(Ok(None))? else { return Ok(()) };
-    let mut place = server.registry.take(&hello.name).await;
+    let greeted = server.places.greet(AgentServer::CLIENTS, AGENT_HELLO_WAIT, greet(&mut wire, server));
+    let Some((_place, (hello, who))) = greeted.await? else { return Ok(()) };
     let name = String::from_utf8_lossy(&hello.name).into_owned();
-    let begun = match may_be(&who, &hello.name) {
-        true => Session::begin(server, hello, &who, &mut wire.output).await,
-        false => {
-            server.service.access.refused(&who.name, "to be another agent");
-            Err((
-                ErrorCode::Permission,
-                format!("the token is that of \"{}\", and no other agent's", who.name),
-            ))
-        }
-    };
-    let ended = match begun {
+    if !may_be(&who, &hello.name) {
+        // Before it takes the place of the one whose name it says.
+        server.service.access.refused(&who.name, "to be another agent");
+        let text = format!("the token is that of \"{}\", and no other agent's", who.name);
+        tracing::warn!(agent = name, "the session of an agent ends: {text}");
+        push_ended(&mut wire.output, ErrorCode::Permission, text.as_bytes());
+        return wire.flush().await;
+    }
+    let mut place = server.registry.take(&hello.name).await;
+    let ended = match Session::begin(server, hello, &who, &mut wire.output).await {
         Ok(mut session) => {
             add(&server.counts.sessions, 1);
             tracing::info!(agent = name, after = session.durable, "an agent has connected");

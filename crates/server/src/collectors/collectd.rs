@@ -14,7 +14,6 @@ use collect::collectd::types::TypesDb;
 use collect::collectd::{CollectdCollector, CollectdOptions};
 use collect::reading::Readings;
 use collect::statistics::Statistic;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -29,8 +28,6 @@ use crate::watched::WatchedFile;
 const NAME: &str = "collectd";
 /// Readings handed to the store at once.
 const READINGS_MAX: usize = 8_192;
-/// The longest wait for a datagram, so that a stop is seen.
-const WAIT: Duration = Duration::from_millis(200);
 /// How often the files are looked at.
 const FILES_EVERY: Duration = Duration::from_secs(5);
 
@@ -113,7 +110,7 @@ impl CollectdReceiver {
         let mut warned_of_socket = false;
         let handle = Handle::current();
         while !*stop.borrow() {
-            let ready = wait(&self.sockets)?;
+            let ready = datagrams::wait(&self.sockets)?;
             for (socket, is_ready) in self.sockets.iter_mut().zip(ready) {
                 if !is_ready {
                     continue;
@@ -216,17 +213,6 @@ impl CollectdReceiver {
     fn buffer_bytes(&self) -> u64 {
         self.sockets.iter().map(DatagramSocket::buffer_bytes).sum()
     }
-}
-
-/// Waits until a socket has something; which ones have.
-fn wait(sockets: &[DatagramSocket]) -> io::Result<Vec<bool>> {
-    let mut files: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
-    let wait = Timespec { tv_sec: 0, tv_nsec: WAIT.as_nanos() as _ };
-    match poll(&mut files, Some(&wait)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(files.iter().map(|file| !file.revents().is_empty()).collect())
 }
 
 fn read_types(files: &mut [WatchedFile]) -> Result<TypesDb, String> {

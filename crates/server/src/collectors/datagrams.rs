@@ -3,16 +3,21 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, setsockopt, sockopt,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 /// Datagrams per call.
 const BATCH: usize = 64;
 /// Bytes of the longest datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// The longest wait for a datagram, so that a stop is seen.
+const WAIT: Duration = Duration::from_millis(200);
 
 /// A bound UDP socket.
 #[derive(Debug)]
@@ -160,6 +165,20 @@ fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v6 = address.as_sockaddr_in6()?;
     // A sender of IPv4 is the same sender on a socket of both.
     Some(SocketAddr::new(v6.ip().to_canonical(), v6.port()))
+}
+
+/// Waits until a socket has something, for 200 ms at most; which ones have.
+///
+/// # Errors
+/// When the system refuses.
+pub fn wait(sockets: &[DatagramSocket]) -> io::Result<Vec<bool>> {
+    let mut files: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+    let wait = Timespec { tv_sec: 0, tv_nsec: WAIT.as_nanos() as _ };
+    match poll(&mut files, Some(&wait)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(files.iter().map(|file| !file.revents().is_empty()).collect())
 }
 
 /// Memory for one call of [`DatagramSocket::receive`].

@@ -21,6 +21,7 @@ impl Reader<'_> {
         &self,
         given: &FileIngest,
         rules: Vec<toml::Spanned<CreateRule>>,
+        carbon: Vec<CreateRule>,
     ) -> Result<IngestSettings, ConfigError> {
         let mut settings = IngestSettings::default();
         let series_max = self.number("series_max", given.series_max.as_ref(), 1000..=1_000_000_000)?;
@@ -29,11 +30,17 @@ impl Reader<'_> {
         settings.new_per_minute = new_per_minute.unwrap_or(settings.new_per_minute);
         let rrds_max = self.number("rrds_max", given.rrds_max.as_ref(), 0..=u64::MAX)?;
         settings.rrds_max = rrds_max.unwrap_or(settings.rrds_max);
-        if !rules.is_empty() {
+        if !rules.is_empty() || !carbon.is_empty() {
             let lines: Vec<usize> = rules.iter().map(|rule| line_of(self.text, rule.span().start)).collect();
-            let rules: Vec<CreateRule> = rules.into_iter().map(toml::Spanned::into_inner).collect();
+            let mut rules: Vec<CreateRule> = rules.into_iter().map(toml::Spanned::into_inner).collect();
+            // What is written here goes before what carbon's files say, which fits every name.
+            rules.extend(carbon);
             settings.table = CreateTable::new(&rules).map_err(|error| {
-                ConfigError(format!("{}:{}: [[create]]: {}", self.source, lines[error.rule], error.cause))
+                let place = match lines.get(error.rule) {
+                    Some(line) => format!("{}:{line}: [[create]]", self.source),
+                    None => format!("{}: [carbon]: a section of carbon's files", self.source),
+                };
+                ConfigError(format!("{place}: {}", error.cause))
             })?;
         }
         Ok(settings)

@@ -13,6 +13,7 @@ use store::engine::Engine;
 use super::batch::ForwardBatch;
 use super::sources::SourceNames;
 use super::target::{Away, ForwardRefusal, ForwardTarget};
+use crate::graphite_path::push_path;
 
 /// How long the connection may take, and carbon to read.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -92,38 +93,5 @@ impl ForwardTarget for CarbonTarget {
 
     fn settles_after(&self) -> Duration {
         SETTLES_AFTER
-    }
-}
-
-/// The path of a source: the directories and the name of the RRD without `.rrd`, then the source, with dots between. What a
-/// path cannot hold, such as a dot in a name, becomes `_`.
-fn push_path(out: &mut Vec<u8>, name: &[u8], source: &str) {
-    let name = name.strip_suffix(b".rrd").unwrap_or(name);
-    let each = |byte: u8| match byte {
-        b'/' => b'.',
-        byte if byte.is_ascii_alphanumeric() || b"-_:@%+#=".contains(&byte) || byte >= 0x80 => byte,
-        _ => b'_',
-    };
-    out.extend(name.iter().copied().map(each));
-    out.push(b'.');
-    out.extend(source.bytes().map(each));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_has_dots_only_between_its_parts() {
-        for (name, source, want) in [
-            ("net/sw1/port-3.rrd", "in", "net.sw1.port-3.in"),
-            ("host.example.org/cpu.rrd", "user", "host_example_org.cpu.user"),
-            ("a b/c;d=e", "x", "a_b.c_d=e.x"),
-            ("plain", "value", "plain.value"),
-        ] {
-            let mut out = Vec::new();
-            push_path(&mut out, name.as_bytes(), source);
-            assert_eq!(String::from_utf8(out).unwrap(), want, "{name}");
-        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::ingest::Ingest;
 use store::engine::Engine;
 use store::position::Position;
 use store::tail::{LogTail, TailError};
@@ -75,7 +76,7 @@ impl Forwarder {
     /// # Errors
     /// When the positions cannot be read or written, or the target's settings cannot be used.
     pub fn open(
-        (settings, engine): (ForwardSettings, Arc<dyn Engine>),
+        (settings, engine, ingest): (ForwardSettings, Arc<dyn Engine>, Arc<Ingest>),
         mut source: ForwardSource,
         (positions, begin): (ForwardPositions, Option<&[Position]>),
         (status, stop): (Arc<ForwardStatus>, Arc<AtomicBool>),
@@ -112,7 +113,7 @@ impl Forwarder {
                 Box::new(carbon::CarbonTarget::new(host.clone(), *port, engine))
             }
             Destination::Prometheus(url) => Box::new(
-                prometheus::PrometheusTarget::new(url, &identity, engine, Arc::clone(&stop))
+                prometheus::PrometheusTarget::new(url, &identity, (engine, ingest), Arc::clone(&stop))
                     .map_err(|text| fail(&text))?,
             ),
         };

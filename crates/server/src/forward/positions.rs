@@ -45,7 +45,7 @@ impl ForwardPositions {
             return Err(invalid());
         }
         let of = lines.next().ok_or_else(invalid)?;
-        let positions: Option<Vec<Position>> = lines.map(parse).collect();
+        let positions: Option<Vec<Position>> = lines.map(|line| line.parse().ok()).collect();
         let positions = positions.ok_or_else(invalid)?;
         let is_of_store = of == store.id_text() && positions.len() == store.shard_count as usize;
         Ok(is_of_store.then_some(positions))
@@ -70,11 +70,6 @@ impl ForwardPositions {
         fs::rename(&new, self.directory.join(&self.name))?;
         File::open(&self.directory)?.sync_all()
     }
-}
-
-fn parse(line: &str) -> Option<Position> {
-    let (generation, offset) = line.split_once(':')?;
-    Some(Position { generation: generation.parse().ok()?, offset: offset.parse().ok()? })
 }
 
 #[cfg(test)]

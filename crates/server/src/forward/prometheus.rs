@@ -3,24 +3,23 @@
 //! A receiver takes a request whole or not at all. When it refuses one for what is in it, each half is sent alone, down to
 //! the samples that it does not want: those are counted and not sent again, and all others arrive.
 
-mod message;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use client::daemon::ClientIdentity;
-use prost::Message;
+use ingest::table::CreateTable;
+use protocol::prometheus::{Samples, compress, write_request};
 use reqwest::{Client, Response, StatusCode, Url};
 use store::engine::Engine;
 use tokio::runtime::Runtime;
 
-use self::message::{Label, Sample, TimeSeries, WriteRequest};
 use super::batch::ForwardBatch;
 use super::source::milliseconds;
 use super::sources::SourceNames;
 use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason, check_stop};
+use crate::ingest::Ingest;
 
 /// How long a request may take, and so a stop of this daemon.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,6 +35,8 @@ pub struct PrometheusTarget {
     runtime: Runtime,
     token_file: Option<std::path::PathBuf>,
     names: SourceNames,
+    /// What series RRDs are that were pushed: they go on as those.
+    ingest: Arc<Ingest>,
     stop: Arc<AtomicBool>,
 }
 
@@ -43,6 +44,8 @@ pub struct PrometheusTarget {
 struct SampleOut<'a> {
     name: &'a [u8],
     source: String,
+    /// Its RRD has no other source, so it may be that of a series that was pushed.
+    is_only: bool,
     value: f64,
     time_ms: i64,
 }
@@ -63,7 +66,7 @@ impl PrometheusTarget {
     pub fn new(
         url: &str,
         identity: &ClientIdentity,
-        engine: Arc<dyn Engine>,
+        (engine, ingest): (Arc<dyn Engine>, Arc<Ingest>),
         stop: Arc<AtomicBool>,
     ) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| error.to_string())?;
@@ -80,7 +83,15 @@ impl PrometheusTarget {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let token_file = identity.token_file.clone();
-        Ok(PrometheusTarget { url, client, runtime, token_file, names: SourceNames::new(engine), stop })
+        Ok(PrometheusTarget {
+            url,
+            client,
+            runtime,
+            token_file,
+            names: SourceNames::new(engine),
+            ingest,
+            stop,
+        })
     }
 
     /// Sends samples; when they are refused for what is in them, each half alone.
@@ -89,7 +100,7 @@ impl PrometheusTarget {
         samples: &[SampleOut<'_>],
         refused: &mut dyn FnMut(ForwardRefusal<'_>),
     ) -> Result<(), Away> {
-        match self.post(request(samples)) {
+        match self.post(&request(self.ingest.table(), samples)) {
             Ok(()) => Ok(()),
             Err(NotTaken::Later(away)) => Err(away),
             Err(NotTaken::Never(reason, text)) => match samples {
@@ -107,19 +118,16 @@ impl PrometheusTarget {
         }
     }
 
-    fn post(&self, message: WriteRequest) -> Result<(), NotTaken> {
+    fn post(&self, message: &[u8]) -> Result<(), NotTaken> {
         check_stop(&self.stop).map_err(NotTaken::Later)?;
         let later = |why: &dyn std::fmt::Display| NotTaken::Later(Away(format!("{}: {why}", self.url)));
-        let body = snap::raw::Encoder::new()
-            .compress_vec(&message.encode_to_vec())
-            .map_err(|error| later(&error))?;
         let mut request = self
             .client
             .post(self.url.clone())
             .header("Content-Type", "application/x-protobuf")
             .header("Content-Encoding", "snappy")
             .header("X-Prometheus-Remote-Write-Version", "0.1.0")
-            .body(body);
+            .body(compress(message));
         if let Some(file) = &self.token_file {
             request = request.bearer_auth(client::token::from_file(file).map_err(|error| later(&error))?);
         }
@@ -157,7 +165,8 @@ impl ForwardTarget for PrometheusTarget {
         let mut samples = Vec::new();
         self.names.visit(batch, refused, &mut |reading, source, (_, value)| {
             let (source, time_ms) = (source.to_owned(), milliseconds(reading.time));
-            samples.push(SampleOut { name: reading.name, source, value, time_ms });
+            let is_only = !reading.values.contains(&b':');
+            samples.push(SampleOut { name: reading.name, source, is_only, value, time_ms });
         });
         for samples in samples.chunks(SAMPLES_MAX) {
             self.send_samples(samples, refused)?;
@@ -201,22 +210,42 @@ fn innermost(error: &reqwest::Error) -> String {
 }
 
 /// A request with samples, by series and within each in their order.
-fn request(samples: &[SampleOut<'_>]) -> WriteRequest {
-    let mut series: BTreeMap<(&[u8], &str), Vec<Sample>> = BTreeMap::new();
-    for SampleOut { name, source, value, time_ms } in samples {
-        let sample = Sample { value: *value, timestamp: *time_ms };
-        series.entry((name, source)).or_default().push(sample);
+fn request(table: &CreateTable, samples: &[SampleOut<'_>]) -> Vec<u8> {
+    // By RRD and source, and whether it has no other.
+    type BySource<'a> = BTreeMap<(&'a [u8], &'a str, bool), Vec<(i64, f64)>>;
+    let mut series = BySource::new();
+    for SampleOut { name, source, is_only, value, time_ms } in samples {
+        series.entry((name, source, *is_only)).or_default().push((*time_ms, *value));
     }
-    let timeseries = series
+    let labels_of = |name: &[u8], source: &str, is_only: bool| match is_only {
+        true => pushed_labels(name, table).unwrap_or_else(|| labels(name, source)),
+        false => labels(name, source),
+    };
+    let series: Vec<Samples> = series
         .into_iter()
-        .map(|((name, source), samples)| TimeSeries { labels: labels(name, source), samples })
+        .map(|((name, source, is_only), samples)| Samples {
+            labels: labels_of(name, source, is_only),
+            samples,
+        })
         .collect();
-    WriteRequest { timeseries }
+    write_request(&series)
+}
+
+/// The labels that a series was pushed with, in the order of their names; `None` if the RRD is not of one.
+fn pushed_labels(name: &[u8], table: &CreateTable) -> Option<Vec<(String, String)>> {
+    let mut owner = ingest::sample::Samples::default();
+    let found = table.owner(std::str::from_utf8(name).ok()?, &mut owner)?;
+    let series = owner.series(found);
+    let text = |(label, value): (&str, &str)| (label.to_owned(), value.to_owned());
+    let mut labels: Vec<_> =
+        std::iter::once(("__name__", series.name())).chain(series.labels()).map(text).collect();
+    labels.sort();
+    Some(labels)
 }
 
 /// The labels of a source, in the order of their names, as the protocol wants them.
-fn labels(name: &[u8], source: &str) -> Vec<Label> {
-    let label = |name: &str, value: String| Label { name: name.to_owned(), value };
+fn labels(name: &[u8], source: &str) -> Vec<(String, String)> {
+    let label = |name: &str, value: String| (name.to_owned(), value);
     let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
     let metric: String = source.chars().map(letter).collect();
     let rrd = String::from_utf8_lossy(name.strip_suffix(b".rrd").unwrap_or(name)).into_owned();
@@ -225,6 +254,8 @@ fn labels(name: &[u8], source: &str) -> Vec<Label> {
 
 #[cfg(test)]
 mod tests {
+    use protocol::prometheus::{WritePart, WriteVersion, visit_write};
+
     use super::*;
 
     #[test]
@@ -232,28 +263,45 @@ mod tests {
         let sample = |source: &str, value, time_ms| SampleOut {
             name: b"net/sw1.rrd",
             source: source.to_owned(),
+            is_only: false,
             value,
             time_ms,
         };
-        let message = request(&[
-            sample("in-octets", 1.5, 1000),
-            sample("x", 2.0, 1000),
-            sample("in-octets", 3.0, 2000),
-        ]);
-        assert_eq!(message.timeseries.len(), 2);
-        let first = &message.timeseries[0];
-        let labels: Vec<_> =
-            first.labels.iter().map(|label| (label.name.as_str(), label.value.as_str())).collect();
-        assert_eq!(labels, [("__name__", "rrd_in_octets"), ("ds", "in-octets"), ("rrd", "net/sw1")]);
-        assert_eq!(first.samples.iter().map(|sample| sample.timestamp).collect::<Vec<_>>(), [1000, 2000]);
+        let table = CreateTable::default();
+        let message = request(
+            &table,
+            &[sample("in-octets", 1.5, 1000), sample("x", 2.0, 1000), sample("in-octets", 3.0, 2000)],
+        );
         // Fields 1 (labels), 2 (samples) of TimeSeries, 1 of WriteRequest; a double and a varint in a sample.
-        let second = WriteRequest { timeseries: vec![message.timeseries[1].clone()] };
-        let want: &[u8] = b"\x0a\x3a\
+        let mut parts = Vec::new();
+        visit_write(WriteVersion::One, &message, |part| {
+            let WritePart::Series(series) = part else { return };
+            parts.push(format!("{:?} {:?}", series.labels, series.samples));
+        })
+        .unwrap();
+        let labels = |metric: &str, ds: &str| {
+            format!("[(\"__name__\", \"{metric}\"), (\"ds\", \"{ds}\"), (\"rrd\", \"net/sw1\")]")
+        };
+        let want = [
+            labels("rrd_in_octets", "in-octets") + " [(1000, 1.5), (2000, 3.0)]",
+            labels("rrd_x", "x") + " [(1000, 2.0)]",
+        ];
+        assert_eq!(parts, want);
+        let second: &[u8] = b"\x0a\x3a\
             \x0a\x11\x0a\x08__name__\x12\x05rrd_x\
             \x0a\x07\x0a\x02ds\x12\x01x\
             \x0a\x0e\x0a\x03rrd\x12\x07net/sw1\
             \x12\x0c\x09\0\0\0\0\0\0\0\x40\x10\xe8\x07";
-        assert_eq!(second.encode_to_vec(), want);
+        assert!(message.ends_with(second));
+    }
+
+    #[test]
+    fn series_that_were_pushed_keep_their_labels() {
+        let table = CreateTable::default();
+        let labels = pushed_labels(b"instances/a:1/up,Job=b%20c.rrd", &table).unwrap();
+        let labels: Vec<_> = labels.iter().map(|(label, value)| (label.as_str(), value.as_str())).collect();
+        assert_eq!(labels, [("Job", "b c"), ("__name__", "up"), ("instance", "a:1")]);
+        assert_eq!(pushed_labels(b"net/sw1.rrd", &table), None);
     }
 
     #[test]

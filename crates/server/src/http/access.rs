@@ -18,9 +18,10 @@ pub use config::WebConfig;
 use passwords::{Credentials, PasswordChecks, Verdict};
 
 use super::failure::Failure;
-use super::login::{self, LoginForm, Sessions};
+use super::login::{self, LoggedIn, LoginForm, Sessions};
 use super::origin::is_foreign;
 use crate::access::{Access, Principal};
+use crate::peer::Peer;
 use crate::rate::RateLimit;
 use crate::service::Service;
 use crate::tls::ServerTls;
@@ -175,7 +176,7 @@ impl Door {
         }
     }
 
-    /// Who may do what a request with these headers asks for, from a client that has shown these names in a certificate; or the answer.
+    /// Who may do what a request with these headers asks for, from this client; or the answer.
     ///
     /// # Errors
     /// The answer: 401 for one who must say who it is, 503 while too many passwords are checked.
@@ -183,7 +184,7 @@ impl Door {
         &self,
         service: &Service,
         headers: &HeaderMap,
-        certificate: Option<&[String]>,
+        peer: &Peer,
     ) -> Result<Arc<Principal>, Box<Response>> {
         let rules = self.rules();
         let users = rules.config.users();
@@ -191,8 +192,8 @@ impl Door {
         let known = match Credentials::of(headers) {
             Some(credentials) => self.check(access, users, &credentials).await,
             None => {
-                let shown = self.sessions.find(headers, access);
-                let shown = shown.or_else(|| certificate.and_then(|names| access.of_certificate(names)));
+                let shown = self.sessions.find(headers, access, users);
+                let shown = shown.or_else(|| access.of_peer(peer));
                 shown.or_else(|| self.anonymous(users)).map_or(Admission::Wrong, Admission::Known)
             }
         };
@@ -202,7 +203,7 @@ impl Door {
             Admission::Wrong => {
                 if headers.contains_key(header::AUTHORIZATION) {
                     service.metrics.authentications_refused.inc();
-                    access.refused("HTTP", "a password or token that is not known");
+                    access.refused(&peer.to_string(), "a password or token that is not known");
                 }
                 let (text, asked) = match users.is_empty() {
                     true => ("this takes a token, as bearer authentication", "Bearer realm=\"Roundel\""),
@@ -248,10 +249,10 @@ impl Door {
         }
     }
 
-    /// Answers the login's form, whose method, query and body these are.
+    /// Answers the login's form, whose method, query and body these are, of this client.
     pub async fn log_in(
         &self,
-        service: &Service,
+        (service, peer): (&Service, &Peer),
         headers: &HeaderMap,
         method: &Method,
         query: &str,
@@ -272,16 +273,19 @@ impl Door {
             Ok(form) => form,
             Err(failure) => return failure.into_response(),
         };
-        let credentials = Credentials::Password { name: form.name, password: form.secret.into_bytes() };
         let rules = self.rules();
-        match self.check(&service.access, rules.config.users(), &credentials).await {
+        let users = rules.config.users();
+        let hash = users.get(&form.name).map(|hash| (form.name.clone(), hash.clone()));
+        let credentials = Credentials::Password { name: form.name, password: form.secret.into_bytes() };
+        match self.check(&service.access, users, &credentials).await {
             Admission::Known(who) if !who.rights.is_nothing() => {
-                self.sessions.welcome(who, &form.next, rules.tls.is_some())
+                let password = if Access::can_change(&who) { None } else { hash };
+                self.sessions.welcome(LoggedIn { who, password }, &form.next, rules.tls.is_some())
             }
             Admission::Busy => busy(),
             Admission::Known(_) | Admission::Wrong => {
                 service.metrics.authentications_refused.inc();
-                service.access.refused("HTTP", "a login");
+                service.access.refused(&peer.to_string(), "a login");
                 login::page(headers, &form.next, Some("That name, password or token is not known."))
             }
         }

@@ -1,6 +1,6 @@
 //! The login of the page: a password or token is exchanged for a cookie, so that browsers need not keep it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,12 +30,26 @@ const SESSIONS_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Sessions(Mutex<HashMap<[u8; 32], Session>>);
 
-/// Who is logged in, and until when.
-type Session = (Arc<Principal>, Instant);
+#[derive(Debug)]
+struct Session {
+    who: Arc<Principal>,
+    ends: Instant,
+    /// The hash of its password then: the session ends when that is another one.
+    password: Option<(String, String)>,
+}
+
+/// One who has shown by the login's form who it is.
+#[derive(Debug)]
+pub struct LoggedIn {
+    /// Who it is.
+    pub who: Arc<Principal>,
+    /// Its name and the hash of its password, unless it had a token.
+    pub password: Option<(String, String)>,
+}
 
 impl Sessions {
     /// Begins a session; returns its cookie's value.
-    fn begin(&self, who: Arc<Principal>) -> Result<String, Failure> {
+    fn begin(&self, logged_in: LoggedIn) -> Result<String, Failure> {
         let mut random = [0; 32];
         let got = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
         if got != Ok(random.len()) {
@@ -45,23 +59,30 @@ impl Sessions {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if sessions.len() >= SESSIONS_MAX {
-            sessions.retain(|_, (_, ends)| now < *ends);
+            sessions.retain(|_, session| now < session.ends);
         }
         if sessions.len() >= SESSIONS_MAX
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, (_, ends))| *ends).map(|(key, _)| *key)
+            && let Some(oldest) = sessions.iter().min_by_key(|(_, session)| session.ends).map(|(key, _)| *key)
         {
             sessions.remove(&oldest);
         }
-        sessions.insert(key(&value), (who, now + SESSION_TIME));
+        let LoggedIn { who, password } = logged_in;
+        sessions.insert(key(&value), Session { who, ends: now + SESSION_TIME, password });
         Ok(value)
     }
 
-    /// Who has the cookie among these headers, if its session goes on.
-    pub fn find(&self, headers: &HeaderMap, access: &Access) -> Option<Arc<Principal>> {
+    /// Who has the cookie among these headers, if its session goes on: its token is still known, or its password is still that of `users`.
+    pub fn find(
+        &self,
+        headers: &HeaderMap,
+        access: &Access,
+        users: &BTreeMap<String, String>,
+    ) -> Option<Arc<Principal>> {
         let value = cookie(headers)?;
         let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (who, ends) = sessions.get(&key(value))?;
-        (Instant::now() < *ends && access.is_known(who)).then(|| Arc::clone(who))
+        let Session { who, ends, password } = sessions.get(&key(value))?;
+        let is_password = password.as_ref().is_none_or(|(name, hash)| users.get(name) == Some(hash));
+        (Instant::now() < *ends && is_password && access.is_known(who)).then(|| Arc::clone(who))
     }
 
     fn end(&self, headers: &HeaderMap) {
@@ -71,8 +92,8 @@ impl Sessions {
     }
 
     /// The answer to one who has shown who it is: its cookie, and where it wanted to go.
-    pub fn welcome(&self, who: Arc<Principal>, next: &str, is_encrypted: bool) -> Response {
-        let value = match self.begin(who) {
+    pub fn welcome(&self, logged_in: LoggedIn, next: &str, is_encrypted: bool) -> Response {
+        let value = match self.begin(logged_in) {
             Ok(value) => value,
             Err(failure) => return failure.into_response(),
         };
@@ -166,7 +187,10 @@ mod tests {
     #[test]
     fn a_session_is_known_by_its_cookie_until_it_ends() {
         let (sessions, access) = (Sessions::default(), Access::default());
-        let response = sessions.welcome(Principal::everyone(), "/tree/", true);
+        let users = |hash: &str| BTreeMap::from([("ann".to_string(), hash.to_string())]);
+        let password = Some(("ann".to_string(), "hash".to_string()));
+        let logged_in = LoggedIn { who: Principal::everyone(), password };
+        let response = sessions.welcome(logged_in, "/tree/", true);
         assert_eq!(response.status(), StatusCode::SEE_OTHER);
         let set = response.headers()[header::SET_COOKIE].to_str().unwrap().to_string();
         for part in ["HttpOnly", "SameSite=Strict", "Secure", "Max-Age=43200"] {
@@ -174,11 +198,14 @@ mod tests {
         }
         let value = set.split_once(';').unwrap().0.to_string();
         let headers = |text: &str| HeaderMap::from_iter([(header::COOKIE, text.parse().unwrap())]);
-        assert!(sessions.find(&headers(&format!("a=b; {value}")), &access).is_some());
-        assert!(sessions.find(&headers(&format!("{value}x")), &access).is_none());
-        assert!(sessions.find(&HeaderMap::new(), &access).is_none());
+        let find = |text: &str, users| sessions.find(&headers(text), &access, &users);
+        assert!(find(&format!("a=b; {value}"), users("hash")).is_some());
+        assert!(find(&format!("{value}x"), users("hash")).is_none());
+        assert!(find("", users("hash")).is_none());
+        assert!(find(&value, users("another")).is_none());
+        assert!(find(&value, BTreeMap::new()).is_none());
         sessions.farewell(&headers(&value), true);
-        assert!(sessions.find(&headers(&value), &access).is_none());
+        assert!(find(&value, users("hash")).is_none());
     }
 
     #[test]

@@ -4,9 +4,10 @@
 
 mod answer;
 mod archive;
-mod index;
+pub(super) mod index;
 mod names;
 mod params;
+mod pushed;
 mod remote_read;
 mod source;
 
@@ -54,8 +55,13 @@ impl Prometheus {
 }
 
 /// The routes.
-pub fn router(service: Arc<Service>, work: Arc<Work>, rules: Arc<MetricRules>) -> Router {
-    let state = Prometheus { service, work, rules, indexes: Arc::default() };
+pub fn router(
+    service: Arc<Service>,
+    work: Arc<Work>,
+    rules: Arc<MetricRules>,
+    indexes: Arc<Indexes>,
+) -> Router {
+    let state = Prometheus { service, work, rules, indexes };
     let mut router = Router::new();
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
         let at = |path: &str| format!("{prefix}/{path}");

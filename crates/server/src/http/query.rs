@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use axum::http::Uri;
+
 use super::failure::Failure;
 
 /// The most bytes of a query or form: three times a graph of a hundred long arguments.
@@ -36,6 +38,15 @@ impl Query {
             pairs.push((key, decode(value).ok_or_else(encoded)?));
         }
         Ok(Query { pairs, asked: Vec::new() })
+    }
+
+    /// Parses the parameters of a URL and of a form; of a key in both, that of the form is the last.
+    ///
+    /// # Errors
+    /// As [`Query::parse`].
+    pub fn of_request(uri: &Uri, body: &[u8]) -> Result<Query, Failure> {
+        let text = [uri.query().unwrap_or("").as_bytes(), b"&", body].concat();
+        Query::parse(&text)
     }
 
     /// Takes the value of `key`; of several, the last.

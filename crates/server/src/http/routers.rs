@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -57,10 +57,10 @@ impl Routers {
         if parts.len() >= KEPT_MAX {
             parts.clear();
         }
-        let router = public(service, &self.common);
+        let router = public(Arc::clone(&service), &self.common);
         let router = match who.rights.operate {
             true => router,
-            false => router.layer(middleware::from_fn(without_operation)),
+            false => router.layer(middleware::from_fn_with_state(service, without_operation)),
         };
         parts.insert(who.id, router.clone());
         router
@@ -68,12 +68,13 @@ impl Routers {
 }
 
 /// Refuses what tells of the whole daemon; the first page, which does, leads to the tree.
-async fn without_operation(request: Request, next: Next) -> Response {
+async fn without_operation(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if path == "/" {
         return Redirect::to("/tree/").into_response();
     }
     if OPERATORS_ONLY.contains(&path) {
+        service.refused_command(path);
         let text = "this tells of the whole store, and takes an account with operate = true";
         return Failure::new(StatusCode::FORBIDDEN, text).into_response();
     }

@@ -35,6 +35,7 @@ use super::Routers;
 use super::access::Door;
 use super::failure::Failure;
 use super::login::{LOGIN, LOGOUT};
+use super::origin::is_foreign;
 use super::percent;
 use crate::access::Principal;
 use crate::connection_limits::{ListenerKind, ShortageLog, Slot};
@@ -43,6 +44,7 @@ use crate::limits::{
     ACCEPT_PAUSE, ANSWER_BYTES_HELD, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX, HTTP_RESERVE,
     HTTP_STREAMS_MAX, HTTP_WAIT_MAX, STOP_TIMEOUT, TLS_CONNECTION_BYTES,
 };
+use crate::peer::Peer;
 use crate::service::{Service, stopped};
 use crate::tls::client_names;
 use crate::tls::port::TLS_HANDSHAKE;
@@ -64,11 +66,11 @@ enum Version {
     Http2,
 }
 
-/// How a client speaks, and whom its certificate names.
-#[derive(Debug, Default)]
+/// How a client speaks, and where it is.
+#[derive(Debug)]
 struct Spoken {
     version: Version,
-    certificate: Option<Arc<[String]>>,
+    peer: Peer,
 }
 
 /// What all connections share.
@@ -178,8 +180,14 @@ impl Server {
     ) {
         let is_reserve = matches!(admission, Admission::Reserve(_));
         let connection = self.connections.add(&self.service.memory, is_reserve);
+        // One that is gone by now asks nothing.
+        let address = stream.peer_addr().unwrap_or_else(|_| ([0; 4], 0).into());
+        let spoken = |version, certificate| Spoken { version, peer: Peer::Tcp { address, certificate } };
         match self.door.tls() {
-            None => self.serve_requests(stream, Spoken::default(), connection, &mut stop).await,
+            None => {
+                let spoken = spoken(Version::Http1, None);
+                self.serve_requests(stream, spoken, connection, &mut stop).await;
+            }
             Some(config) => {
                 let _fixed = self.service.memory.fix(TLS_CONNECTION_BYTES);
                 let encrypted = tokio::select! {
@@ -193,7 +201,7 @@ impl Server {
                         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                         let version = if is_http2 { Version::Http2 } else { Version::Http1 };
                         let certificate = client_names(stream.get_ref().1, self.door.verifies_clients());
-                        let spoken = Spoken { version, certificate };
+                        let spoken = spoken(version, certificate);
                         self.serve_requests(stream, spoken, connection, &mut stop).await;
                     }
                     None => connection.remove(),
@@ -213,12 +221,12 @@ impl Server {
     ) {
         let io = TokioIo::new(TimedStream::new(stream, Arc::clone(&connection), self.wait));
         let (server, its_connection) = (Arc::clone(self), Arc::clone(&connection));
-        let Spoken { version, certificate } = spoken;
+        let Spoken { version, peer } = spoken;
         let serve = service_fn(move |request: hyper::Request<Incoming>| {
             let (server, connection) = (Arc::clone(&server), Arc::clone(&its_connection));
-            let certificate = certificate.clone();
+            let peer = peer.clone();
             async move {
-                let answer = server.answer(request, &connection, certificate.as_deref()).await;
+                let answer = server.answer(request, &connection, &peer).await;
                 Ok::<_, std::convert::Infallible>(answer)
             }
         });
@@ -248,10 +256,10 @@ impl Server {
         &self,
         request: hyper::Request<Incoming>,
         connection: &Arc<HttpConnection>,
-        certificate: Option<&[String]>,
+        peer: &Peer,
     ) -> hyper::Response<AnswerBody> {
         let mut shares = (None, None);
-        let mut response = self.respond(request, connection, certificate, &mut shares).await;
+        let mut response = self.respond(request, connection, peer, &mut shares).await;
         if connection.is_reserve {
             // No client keeps it.
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
@@ -262,11 +270,12 @@ impl Server {
 
     async fn respond(
         &self,
-        request: hyper::Request<Incoming>,
+        mut request: hyper::Request<Incoming>,
         connection: &Arc<HttpConnection>,
-        certificate: Option<&[String]>,
+        peer: &Peer,
         shares: &mut AnswerShares,
     ) -> Response {
+        name_host(&mut request);
         let is_probe = matches!(request.uri().path(), "/healthz" | "/metrics");
         if connection.is_reserve && !is_probe {
             self.service.metrics.connections_refused.inc();
@@ -276,14 +285,21 @@ impl Server {
         if let Err(failure) = self.door.limit() {
             return failure.into_response();
         }
+        let mut request = request;
+        crate::push::http::take_password(&mut request);
         // Who wants to log in has not said yet who it is, and the page's own files are the same for all.
         let is_open =
             matches!(request.uri().path(), LOGIN | LOGOUT) || request.uri().path().starts_with("/assets/");
-        let who = match self.door.admit(&self.service, request.headers(), certificate).await {
+        let who = match self.door.admit(&self.service, request.headers(), peer).await {
             Ok(who) => who,
             Err(_) if is_open => Principal::without_rights(),
             Err(response) => return login_instead(&request).unwrap_or(*response),
         };
+        if is_push(request.uri().path()) && is_foreign(request.headers()) {
+            // A browser asks no one before it sends such a request for a page.
+            let text = "this was sent by a page of another site";
+            return Failure::new(StatusCode::FORBIDDEN, text).into_response();
+        }
         shares.0 = connection.request_share();
         let request = match self.receive(request, shares.0.as_mut()).await {
             Ok(request) => request,
@@ -291,7 +307,7 @@ impl Server {
         };
         let _computing = connection.begin_computing();
         let response = match request.uri().path() {
-            LOGIN => self.log_in(request).await,
+            LOGIN => self.log_in(request, peer).await,
             LOGOUT => self.door.log_out(request.headers()),
             _ => {
                 let router = TowerToHyperService::new(self.routers.of(&who));
@@ -310,11 +326,11 @@ impl Server {
         }
     }
 
-    async fn log_in(&self, request: Request) -> Response {
+    async fn log_in(&self, request: Request, peer: &Peer) -> Response {
         let (parts, body) = request.into_parts();
         let body = axum::body::to_bytes(body, HTTP_BODY_BYTES_MAX).await.unwrap_or_default();
         let query = parts.uri.query().unwrap_or_default();
-        self.door.log_in(&self.service, &parts.headers, &parts.method, query, &body).await
+        self.door.log_in((&self.service, peer), &parts.headers, &parts.method, query, &body).await
     }
 
     /// The request with its whole body.
@@ -444,5 +460,16 @@ async fn encrypt(mut stream: TcpStream, config: Arc<ServerConfig>) -> Option<Tls
             tracing::debug!(%error, "a client could not begin TLS");
             None
         }
+    }
+}
+
+/// HTTP/2 says in its `:authority` which host is asked; what looks at the header finds it there, too.
+fn name_host(request: &mut hyper::Request<Incoming>) {
+    if request.headers().contains_key(header::HOST) {
+        return;
+    }
+    let host = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
+    if let Some(host) = host {
+        request.headers_mut().insert(header::HOST, host);
     }
 }

@@ -37,7 +37,9 @@ pub(super) async fn find(
     {
         let mut cache = ready.series.lock().unwrap_or_else(PoisonError::into_inner);
         for series in 0..samples.series_count() as u32 {
+            // What others have pushed tells one nothing who may not write it.
             let known = cache.get(samples.series(series));
+            let known = known.filter(|known| service.may_write(known.path.as_bytes()));
             if known.is_none() {
                 new.push(series);
             }
@@ -112,6 +114,11 @@ fn begin(
     let place = ready.table.place(series).map_err(SampleError::Unplaced)?;
     let name_error = |error| SampleError::Write(WriteError::Store(StoreError::Name(error)));
     let name = RrdName::new(place.path.as_bytes()).map_err(name_error)?;
+    if !service.may_write(name.as_bytes()) {
+        // Whether it is there or not; it takes none of the limits for new ones.
+        service.refused_write(&place.path, "push");
+        return Err(SampleError::Write(WriteError::Store(StoreError::Denied(name))));
+    }
     match service.engine.status(&name) {
         Ok(status) => return fits(&status.definition).map(|()| Begun::There(place.path)),
         Err(StoreError::NoSuchRrd(_)) => {}
@@ -125,7 +132,7 @@ fn begin(
     }
     {
         let mut new = ready.new.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = service.engine.stats().rrd_count;
+        let there = service.ingest.rrd_count();
         new.admit(now.div_euclid(1000), there).map_err(SampleError::Limit)?;
     }
     let rrd = ready.table.new_rrd(place.rule, series, samples.kind(number));

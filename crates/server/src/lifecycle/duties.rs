@@ -15,15 +15,19 @@ use crate::collectors::ganglia::GangliaSockets;
 use crate::collectors::snmp::config::SnmpSettings;
 use crate::daemon::{CollectorSockets, Daemon};
 use crate::forward::{Forwarding, UnsentLog};
+use crate::push::PushSockets;
 use crate::service::Service;
 use crate::settings::Settings;
+use crate::sink::Sinks;
 
 /// The duties of a primary; what has begun, and the sockets of what has not.
 pub(super) struct Duties {
     sockets: CollectorSockets,
+    push: PushSockets,
     agents: Option<AgentSockets>,
     polling: Option<Polling>,
     forwarding: Option<Forwarding>,
+    sinks: Option<Sinks>,
 }
 
 fn is_primary(service: &Service) -> bool {
@@ -40,8 +44,9 @@ impl Duties {
         if let Some(ganglia) = &settings.ganglia {
             sockets.ganglia = Some(GangliaSockets::bind(ganglia).map_err(fail)?);
         }
+        let push = PushSockets::bind(&settings.push).map_err(fail)?;
         let agents = settings.agents.as_ref().map(AgentSockets::bind).transpose().map_err(fail)?;
-        Ok(Duties { sockets, agents, polling: None, forwarding: None })
+        Ok(Duties { sockets, push, agents, polling: None, forwarding: None, sinks: None })
     }
 
     /// Forwards what the store accepts, from where it was or from `start` on. Before the first update of a primary, so that new targets get it.
@@ -58,11 +63,14 @@ impl Duties {
         }
         let positions = settings.own_directory().join("forward");
         let targets = std::mem::take(&mut settings.forward);
-        let forwarding = Forwarding::start(engine, targets, &positions, start).map_err(fail)?;
+        let forwarding =
+            Forwarding::start((engine, &service.ingest), targets, &positions, start).map_err(fail)?;
         if !forwarding.statuses.is_empty() {
             let _ = service.metrics.forwarding.set(forwarding.statuses.clone());
         }
         self.forwarding = Some(forwarding);
+        let sinks = std::mem::take(&mut settings.sinks);
+        self.sinks = Some(Sinks::start(engine, sinks, &service.metrics.sinks).map_err(fail)?);
         Ok(())
     }
 
@@ -76,6 +84,7 @@ impl Duties {
             return Ok(());
         }
         daemon.collect(std::mem::take(&mut self.sockets), settings.collect_host.take());
+        std::mem::take(&mut self.push).run(daemon).map_err(fail)?;
         for mrtg in std::mem::take(&mut settings.mrtg) {
             daemon.poll_mrtg(mrtg, settings.base.clone());
         }
@@ -114,8 +123,9 @@ impl Duties {
         }
     }
 
-    /// Stops forwarding; what was not sent is kept as long as what this returns.
+    /// Stops forwarding and sinks; what was not sent is kept as long as what this returns.
     pub(super) fn stop_forwarding(&mut self) -> Option<UnsentLog> {
+        self.sinks.take().into_iter().for_each(Sinks::stop);
         self.forwarding.take().map(Forwarding::stop)
     }
 }

@@ -7,11 +7,11 @@ use store::engine::Engine;
 use store::position::Position;
 use store::replication::Role;
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Sockets};
 use crate::layout;
 use crate::replication::follower::Follower;
 use crate::replication::preparing::{self, FollowerFit};
-use crate::replication::primary::FollowerSockets;
+use crate::replication::primary::{FollowerSockets, LogForFollowers};
 use crate::replication::state::ReplicationState;
 use crate::replication::tell_former_primary;
 use crate::service::Service;
@@ -48,6 +48,16 @@ pub(super) fn open(settings: &Settings, awaited: Option<&Arc<Awaited>>) -> Resul
         (None, _) => {}
     }
     layout::open(settings)
+}
+
+/// Keeps the log for followers that are away, for as long as what this returns; before the log that was held at the start is released.
+pub(super) fn keep_log(
+    service: &Service,
+    settings: &Settings,
+    sockets: &mut Sockets,
+) -> Option<LogForFollowers> {
+    let path = settings.own_directory().join("followers");
+    sockets.followers.as_mut()?.keep_log(&*service.engine, path)
 }
 
 /// What is told of replication, wherever it is asked for.

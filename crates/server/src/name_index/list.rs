@@ -81,6 +81,12 @@ impl NameList {
         &self.text[self.starts[index] as usize..self.starts[index + 1] as usize - 1]
     }
 
+    /// The number of a name, if it is there.
+    pub fn position(&self, name: &[u8]) -> Option<usize> {
+        let index = self.lower_bound(name, 0);
+        (index < self.len() && self.name(index) == name).then_some(index)
+    }
+
     /// Where a name starts in the text.
     pub(super) fn start(&self, index: usize) -> usize {
         self.starts[index] as usize

@@ -1,18 +1,20 @@
 //! The primary's side: sockets for followers.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use store::tail::LogTail;
+use store::engine::Engine;
+use store::replication::Role;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::ReplicationSettings;
+use super::kept::KeptLogs;
 use super::session;
-use super::state::ReplicationState;
+use super::state::{ReplicationState, SeenFollower};
 use crate::access::Principal;
-use crate::frames_port::{FramesPort, FramesServer};
+use crate::frames_port::{FramesPlaces, FramesPort, FramesServer};
 use crate::limits::FOLLOWERS_MAX;
 use crate::peer::Peer;
 use crate::service::{Service, stopped};
@@ -22,6 +24,12 @@ use crate::service::{Service, stopped};
 pub struct FollowerSockets {
     port: FramesPort,
     log_bytes: u64,
+    kept: Option<Arc<KeptLogs>>,
+}
+
+/// Keeps the log for followers that are away, also while the store is closed.
+pub struct LogForFollowers {
+    _kept: Arc<KeptLogs>,
 }
 
 /// What all sessions share.
@@ -32,9 +40,8 @@ pub(super) struct FollowerServer {
     pub(super) anonymous: Arc<Principal>,
     /// Bytes of log of each shard that are kept for a follower.
     pub(super) log_bytes: u64,
-    /// What keeps the log for followers that are away.
-    pub(super) kept: Mutex<BTreeMap<String, LogTail>>,
-    places: Semaphore,
+    pub(super) kept: Option<Arc<KeptLogs>>,
+    pub(super) places: FramesPlaces,
 }
 
 impl FollowerSockets {
@@ -45,7 +52,14 @@ impl FollowerSockets {
     pub fn bind(settings: &ReplicationSettings) -> Result<Self, String> {
         let ReplicationSettings { listen, open, tls, log_bytes, .. } = settings;
         let port = FramesPort::bind(("replication", FollowerServer::CLIENTS), listen, *open, tls.as_ref())?;
-        Ok(FollowerSockets { port, log_bytes: *log_bytes })
+        Ok(FollowerSockets { port, log_bytes: *log_bytes, kept: None })
+    }
+
+    /// Goes on keeping the log for the followers that the file `path` names. Call it before the log that was held at the start is released; the log
+    /// stays for as long as what this returns. `None`: the store has no log.
+    pub fn keep_log(&mut self, engine: &dyn Engine, path: PathBuf) -> Option<LogForFollowers> {
+        self.kept = KeptLogs::open(engine, path, self.log_bytes);
+        self.kept.clone().map(|kept| LogForFollowers { _kept: kept })
     }
 
     /// Serves followers until `stop` becomes true.
@@ -58,8 +72,13 @@ impl FollowerSockets {
         state: Arc<ReplicationState>,
         mut stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
-        let FollowerSockets { port, log_bytes } = self;
-        let (kept, places) = (Mutex::default(), Semaphore::new(FOLLOWERS_MAX));
+        let FollowerSockets { port, log_bytes, kept } = self;
+        let places = FramesPlaces::new(FOLLOWERS_MAX);
+        if state.role() == Role::Primary {
+            for (name, has) in kept.iter().flat_map(|kept| kept.away()) {
+                state.note_follower(&name, SeenFollower { connected: false, has });
+            }
+        }
         let anonymous = Arc::clone(&port.anonymous);
         let server = Arc::new(FollowerServer { service, state, anonymous, log_bytes, kept, places });
         let mut listening = port.listen(&server, &stop)?;
@@ -74,10 +93,6 @@ impl FramesServer for FollowerServer {
 
     fn service(&self) -> &Arc<Service> {
         &self.service
-    }
-
-    fn places(&self) -> &Semaphore {
-        &self.places
     }
 
     async fn session(

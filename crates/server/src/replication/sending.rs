@@ -10,6 +10,7 @@ use store::tail::{LogTail, Piece};
 use tokio::sync::mpsc;
 
 use super::copying::send_copy;
+use super::kept::keep_for;
 use super::state::now_ms;
 use super::wire_position;
 
@@ -25,6 +26,16 @@ pub(super) enum Start {
     Log(Vec<Position>),
     /// From where a copy of the store ends, which comes first.
     Copy,
+}
+
+impl Start {
+    /// Where the follower's logs end; nothing while it has none.
+    pub(super) fn positions(&self) -> &[Position] {
+        match self {
+            Start::Log(from) => from,
+            Start::Copy => &[],
+        }
+    }
 }
 
 /// Reads the log, and passes on frames.
@@ -66,7 +77,7 @@ impl LogSender {
         };
         for (shard, position) in self.tail.shards_mut().iter_mut().zip(&from) {
             shard.seek(*position).map_err(|error| End::Told(Ending::Gone, error.to_string()))?;
-            shard.keep_from(*position);
+            keep_for(shard, *position);
         }
         self.send(&FromPrimary::Welcome(replica.history().encode().as_bytes()))?;
         self.follow(replica)
@@ -89,7 +100,7 @@ impl LogSender {
                 self.send(&FromPrimary::Moment(time))?;
             }
             let has = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            self.tail.shards().iter().zip(has).for_each(|(shard, position)| shard.keep_from(position));
+            self.tail.shards().iter().zip(has).for_each(|(shard, position)| keep_for(shard, position));
             self.tail.wait(MOMENT_EVERY);
         }
     }

@@ -1,9 +1,8 @@
 //! One session of a follower, on the primary's side.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::frames;
 use protocol::frames::replication::{
@@ -16,13 +15,15 @@ use store::tail::{LogTail, Reach};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
+use super::kept::KeptLogs;
 use super::primary::FollowerServer;
 use super::sending::{LogSender, Start};
 use super::state::SeenFollower;
 use super::{store_end, store_position};
 use crate::access::audit::Event;
+use crate::frames_port::FramesServer;
 use crate::frames_wire::FramesWire;
-use crate::limits::{FOLLOWER_HELLO_WAIT, FOLLOWER_QUEUE, FOLLOWER_SILENCE_MAX, FOLLOWERS_KEPT_MAX};
+use crate::limits::{FOLLOWER_HELLO_WAIT, FOLLOWER_QUEUE, FOLLOWER_SILENCE_MAX};
 use crate::peer::Peer;
 use crate::service::stopped;
 
@@ -45,10 +46,10 @@ pub(super) async fn run(
         let agreed = wire.agree(&server.service, &server.anonymous, &[VERSION], advice).await?;
         let Some((_, who)) = agreed else { return Ok(None) };
         let hello = wire.first_frame(FOLLOWER_BODY_BYTES_MAX, FromFollower::decode).await?;
-        Ok(hello.map(|hello| (hello, who)))
+        io::Result::Ok(hello.map(|hello| (hello, who)))
     };
-    let greeted: io::Result<_> = tokio::time::timeout(FOLLOWER_HELLO_WAIT, greeted).await.unwrap_or(Ok(None));
-    let Some((Ok(FromFollower::Hello(hello)), who)) = greeted? else { return Ok(()) };
+    let greeted = server.places.greet(FollowerServer::CLIENTS, FOLLOWER_HELLO_WAIT, greeted).await?;
+    let Some((_place, (Ok(FromFollower::Hello(hello)), who))) = greeted else { return Ok(()) };
     let name = String::from_utf8_lossy(&hello.name).into_owned();
     let begun = match who.rights.operate {
         true => tokio::task::block_in_place(|| begin(server, &hello, &name)),
@@ -77,6 +78,8 @@ pub(super) async fn run(
 struct Begun {
     tail: LogTail,
     start: Start,
+    kept: Arc<KeptLogs>,
+    session: u64,
 }
 
 /// Compares the logs, and decides from where on the follower gets them.
@@ -113,9 +116,10 @@ fn begin(server: &FollowerServer, hello: &FollowerHello, name: &str) -> Result<B
         SessionKind::Follow => Start::Log(compare(replica, hello)?),
         _ => Start::Copy,
     };
+    let kept = server.kept.clone().ok_or_else(|| other(&"the store of this server has no log"))?;
     // From here on this tail keeps the log.
-    server.forget(name);
-    Ok(Begun { tail, start })
+    let session = kept.begin(name, start.positions());
+    Ok(Begun { tail, start, kept, session })
 }
 
 /// Where the follower's logs end, if this server's go on there.
@@ -145,24 +149,6 @@ fn compare(replica: &dyn Replica, hello: &FollowerHello) -> Result<Vec<Position>
     }
 }
 
-impl FollowerServer {
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, LogTail>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn forget(&self, name: &str) {
-        self.kept().remove(name);
-    }
-
-    /// Keeps the log for a follower that has left.
-    fn keep(&self, name: &str, tail: LogTail) {
-        let mut kept = self.kept();
-        if kept.len() < FOLLOWERS_KEPT_MAX || kept.contains_key(name) {
-            kept.insert(name.to_string(), tail);
-        }
-    }
-}
-
 async fn serve(
     wire: FramesWire<impl AsyncRead + AsyncWrite + Unpin>,
     server: &FollowerServer,
@@ -181,9 +167,10 @@ async fn serve(
         frames,
         name: name.to_string(),
     };
+    let has = begun.start.positions().to_vec();
     let thread =
         std::thread::Builder::new().name("follower".into()).spawn(move || sender.run(begun.start))?;
-    server.state.note_follower(name, SeenFollower { connected: true, bytes_lacking: 0 });
+    server.state.note_follower(name, SeenFollower { connected: true, has });
     let writing = async {
         while let Some(frame) = queue.recv().await {
             let sent = async {
@@ -195,7 +182,8 @@ async fn serve(
         }
         Ok(())
     };
-    let reading = take_acknowledgements(&mut read, input, server, name, &acknowledged);
+    let of = (name, begun.session);
+    let reading = take_acknowledgements(&mut read, input, server, (of, &begun.kept), &acknowledged);
     let ended = tokio::select! {
         biased;
         () = stopped(&mut stop) => Ok(()),
@@ -205,7 +193,7 @@ async fn serve(
     // The thread ends when it cannot send any more.
     drop(queue);
     if let Ok(Ok(tail)) = tokio::task::spawn_blocking(move || thread.join()).await {
-        server.keep(name, tail);
+        tokio::task::block_in_place(|| begun.kept.left(of, tail));
     }
     if let Some(seen) = server.state.followers().get_mut(name) {
         seen.connected = false;
@@ -218,7 +206,7 @@ async fn take_acknowledgements(
     read: &mut (impl AsyncRead + Unpin),
     mut input: Vec<u8>,
     server: &FollowerServer,
-    name: &str,
+    (of, kept): ((&str, u64), &KeptLogs),
     acknowledged: &Mutex<Vec<Position>>,
 ) -> io::Result<()> {
     let Some(replica) = server.service.engine.replica() else { return Ok(()) };
@@ -234,15 +222,13 @@ async fn take_acknowledgements(
                 return Err(io::Error::other("a second HELLO"));
             };
             let positions: Vec<Position> = positions.into_iter().map(store_position).collect();
+            if positions.iter().zip(replica.moment()).any(|(has, end)| *has > end) {
+                return Err(io::Error::other("it acknowledges what there is not"));
+            }
             has_acknowledged = true;
             note_acknowledged(replica, &positions, &begun_at);
-            let lacking = replica
-                .moment()
-                .iter()
-                .zip(&positions)
-                .map(|(end, has)| end.offset.saturating_sub(has.offset))
-                .sum();
-            server.state.note_follower(name, SeenFollower { connected: true, bytes_lacking: lacking });
+            server.state.note_follower(of.0, SeenFollower { connected: true, has: positions.clone() });
+            tokio::task::block_in_place(|| kept.acknowledged(of, &positions));
             *acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = positions;
             input.drain(..used);
         }

@@ -10,7 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use store::engine::{Engine, NO_TAIL, StoreError};
-use store::replication::{Replica, Role};
+use store::replication::{Position, Replica, Role};
 use tokio::sync::Notify;
 
 /// A follower whose content is older is a problem.
@@ -46,12 +46,19 @@ pub struct Following {
 }
 
 /// A follower, as its primary knows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenFollower {
     /// It is connected.
     pub connected: bool,
-    /// Bytes of log that it has not acknowledged.
-    pub bytes_lacking: u64,
+    /// What it acknowledged last, per shard; empty while it takes its first copy.
+    pub has: Vec<Position>,
+}
+
+impl SeenFollower {
+    /// Bytes of log that it has not acknowledged, when the logs end at `ends`. It counts for one that is away or hangs, too.
+    pub fn bytes_lacking(&self, ends: &[Position]) -> u64 {
+        ends.iter().zip(&self.has).map(|(end, has)| end.offset.saturating_sub(has.offset)).sum()
+    }
 }
 
 impl std::fmt::Debug for ReplicationState {
@@ -173,8 +180,9 @@ impl ReplicationState {
         if self.answers_alone() {
             lines.push("alone yes".to_string());
         }
-        let ends: Vec<String> = replica.moment().iter().map(ToString::to_string).collect();
-        lines.push(format!("positions {}", ends.join(",")));
+        let ends = replica.moment();
+        let positions: Vec<String> = ends.iter().map(ToString::to_string).collect();
+        lines.push(format!("positions {}", positions.join(",")));
         if self.role() == Role::Follower {
             let connected = self.following.connected.load(Ordering::Relaxed);
             lines.push(format!("connected {}", if connected { "yes" } else { "no" }));
@@ -191,7 +199,7 @@ impl ReplicationState {
         }
         for (name, seen) in &*self.followers() {
             let state = if seen.connected { "connected" } else { "away" };
-            lines.push(format!("follower {name} {state} lacks {} bytes", seen.bytes_lacking));
+            lines.push(format!("follower {name} {state} lacks {} bytes", seen.bytes_lacking(&ends)));
         }
         lines
     }
@@ -204,9 +212,12 @@ pub struct ReplicationCollector(pub Arc<ReplicationState>);
 impl Collector for ReplicationCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let state = &self.0;
-        let followers: Vec<SeenFollower> = state.followers().values().copied().collect();
-        let connected = followers.iter().filter(|seen| seen.connected).count() as i64;
-        let lacking = followers.iter().map(|seen| seen.bytes_lacking).max().unwrap_or(0);
+        let ends = state.replica().map(|replica| replica.moment()).unwrap_or_default();
+        let (connected, lacking) = {
+            let followers = state.followers();
+            let connected = followers.values().filter(|seen| seen.connected).count() as i64;
+            (connected, followers.values().map(|seen| seen.bytes_lacking(&ends)).max().unwrap_or(0))
+        };
         let age = state.following.age().map_or(-1.0, |age| age.as_secs_f64());
         let is_follower = state.role() == Role::Follower;
         let mut gauges = vec![

@@ -3,14 +3,12 @@
 //! A client that begins TLS and never ends it costs its own handshake only: there is a deadline, and beyond a number of
 //! handshakes at once the oldest makes room for the newest, so that a client that is quick gets in.
 
-use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rustls::{ServerConfig, ServerConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -18,6 +16,7 @@ use tokio_rustls::server::TlsStream;
 use super::client_certificates::client_names;
 use super::records::{HEAD_BYTES, record_bytes};
 use super::{ServerTls, TlsOptions};
+use crate::arrivals::Arrivals;
 use crate::limits::{TLS_HANDSHAKE_WAIT, TLS_HANDSHAKES_MAX};
 
 /// The first byte of a connection with TLS, and of all its handshakes (RFC 8446, 5.1).
@@ -34,18 +33,11 @@ pub struct TlsPort {
     tls: ServerTls,
     /// Certificates of clients are worth something.
     verifies: bool,
-    handshakes: Mutex<VecDeque<Arc<Notify>>>,
+    handshakes: Arrivals,
 }
 
 /// A client whose handshake is done, with the names in its certificate, if it was verified.
 pub type Encrypted<S> = (S, Option<Arc<[String]>>);
-
-/// One handshake, until it is dropped.
-struct Handshake<'a> {
-    port: &'a TlsPort,
-    /// It is to make room.
-    ended: Arc<Notify>,
-}
 
 impl TlsPort {
     /// TLS by `options`.
@@ -54,7 +46,8 @@ impl TlsPort {
     /// A text for the operator: which option or file cannot be used, and why.
     pub fn open(options: &TlsOptions) -> Result<Arc<Self>, String> {
         let tls = ServerTls::new(options.clone(), &[PROTOCOL])?;
-        Ok(Arc::new(TlsPort { tls, verifies: options.verifies_clients(), handshakes: Mutex::default() }))
+        let handshakes = Arrivals::new(TLS_HANDSHAKES_MAX);
+        Ok(Arc::new(TlsPort { tls, verifies: options.verifies_clients(), handshakes }))
     }
 
     /// Does the handshake with a client that has connected.
@@ -83,11 +76,11 @@ impl TlsPort {
 
     /// Awaits a handshake, within the limits.
     async fn admit<T>(&self, handshake: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        let place = self.begin();
+        let place = self.handshakes.begin();
         tokio::select! {
             biased;
             done = timeout(TLS_HANDSHAKE_WAIT, handshake) => done?,
-            () = place.ended.notified() => {
+            () = place.ended() => {
                 Err(io::Error::other("it made room for newer clients before its handshake was done"))
             }
         }
@@ -97,33 +90,9 @@ impl TlsPort {
         client_names(tls, self.verifies)
     }
 
-    fn begin(&self) -> Handshake<'_> {
-        let ended = Arc::new(Notify::new());
-        let mut handshakes = self.handshakes();
-        handshakes.push_back(Arc::clone(&ended));
-        if handshakes.len() > TLS_HANDSHAKES_MAX
-            && let Some(oldest) = handshakes.pop_front()
-        {
-            oldest.notify_one();
-        }
-        Handshake { port: self, ended }
-    }
-
     /// Ends the oldest handshake, whose place another client needs.
     pub fn make_room(&self) {
-        if let Some(oldest) = self.handshakes().pop_front() {
-            oldest.notify_one();
-        }
-    }
-
-    fn handshakes(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
-        self.handshakes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Handshake<'_> {
-    fn drop(&mut self) {
-        self.port.handshakes().retain(|other| !Arc::ptr_eq(other, &self.ended));
+        self.handshakes.make_room();
     }
 }
 

@@ -151,6 +151,35 @@ fn names_and_passwords_are_asked_for() {
     assert_eq!(guarded.ask(&[], "/"), "401 2");
 }
 
+/// Browsers say where a form comes from, and speak HTTP/2. A session ends with the password that it began with.
+#[test]
+fn a_login_works_over_both_versions_of_http_until_its_password_is_another_one() {
+    let [one, other] = ["maple syrup", "birch"].map(|password| bcrypt::hash(password, 4).unwrap());
+    let users = |lines: &str| format!("{TLS}basic_auth_users:\n{lines}");
+    let guarded = Guarded::new(&users(&format!("  ann: {one}\n")));
+    let head = guarded.path("head");
+    let here = format!("Origin: {}", guarded.url("https", ""));
+    let form = ["-d", "name=ann", "--data-urlencode", "secret=maple syrup", "-D", &head];
+    for version in ["--http1.1", "--http2"] {
+        let elsewhere = "Origin: https://elsewhere.example";
+        let said = guarded.ask(&[&form[..], &[version, "-H", elsewhere]].concat(), "/login");
+        assert!(said.starts_with("403"), "{said}");
+        let said = guarded.ask(&[&form[..], &[version, "-H", &here]].concat(), "/login");
+        assert!(said.starts_with("303"), "{version}: {said}");
+        let said = std::fs::read_to_string(&head).unwrap();
+        let cookie = said.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+        let ask = || guarded.ask(&["-H", &cookie], "/api/v1/list");
+        assert_eq!(ask(), "200 2");
+        for lines in [format!("  ann: {other}\n"), format!("  bob: {one}\n")] {
+            guarded.replace("web.yml", &users(&lines));
+            assert_eq!(ask(), "401 2", "{lines}");
+        }
+        guarded.replace("web.yml", &users(&format!("  ann: {one}\n")));
+        assert_eq!(ask(), "200 2");
+    }
+}
+
 #[test]
 fn a_renewed_certificate_is_used_at_the_next_connection() {
     let guarded = Guarded::new(TLS);

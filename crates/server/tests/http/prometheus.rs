@@ -46,7 +46,7 @@ fn filled(archives: &str) -> Roundel {
     roundel
 }
 
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         let _ = write!(out, "%{byte:02X}");
         out
@@ -276,7 +276,7 @@ struct Peer {
 }
 
 /// The program: what `make prometheus-peer` builds, or Debian's.
-fn program() -> Option<PathBuf> {
+pub(super) fn program() -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/prometheus/prometheus");
     let given = std::env::var_os("ROUNDEL_PROMETHEUS").map(PathBuf::from);
     let candidates = given.into_iter().chain([built, PathBuf::from("/usr/bin/prometheus")]);

@@ -250,10 +250,14 @@ fn what_may_be_read_and_not_written_is_refused() {
         assert!(answer.contains(said), "{line}: {answer}");
     }
     assert!(!writer.say("UPDATE moved/other.rrd 1000000060@1").contains("No such file"));
+    assert_eq!(get_as(&whole, Some("ann"), "/metrics").status, 403);
+    assert_eq!(get_as(&whole, Some("unknown"), "/metrics").status, 401);
     let audit = std::fs::read_to_string(whole.path("audit")).unwrap();
     let has = |parts: &[&str]| audit.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(has(&["\"who\":\"root\"", "\"what\":\"create\"", "secret/a.rrd"]), "{audit}");
     assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "top.rrd", "\"detail\":\"remove\""]), "{audit}");
+    assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "\"detail\":\"/metrics\""]), "{audit}");
+    assert!(has(&["\"who\":\"127.0.0.1:", "a password or token that is not known"]), "{audit}");
 }
 
 #[test]
@@ -313,35 +317,45 @@ fn get_as(roundel: &Roundel, token: Option<&str>, target: &str) -> Answer {
     request_with(roundel, "GET", target, &header, "")
 }
 
+/// What lists names, with those that are hidden and those that are not.
+const LISTS: &[&str] = &[
+    "/api/v1/list",
+    "/api/v1/list?recursive=1",
+    "/api/v1/list/net",
+    "/api/v1/list/secret",
+    "/api/v1/list/deep?recursive=1",
+    "/api/v1/tree",
+    "/api/v1/tree/net",
+    "/api/v1/tree/secret",
+    "/api/v1/tree/deep/1/2",
+    "/api/v1/tree/deep/9",
+    "/api/v1/search?q=rrd",
+    "/api/v1/search?q=secret",
+    "/api/v1/search?q=*/*/*",
+    "/api/v1/search?q=cpu",
+    "/metrics/find?query=*",
+    "/metrics/find?query=net.*&format=json",
+    "/metrics/find?query=secret.*",
+    "/metrics/find?query=deep.9&format=completer",
+    "/metrics/expand?query=*.*.*&query=**",
+    "/metrics/index.json",
+    "/tags/autoComplete/tags",
+    "/tags/autoComplete/values?tag=rrd",
+    "/tags/findSeries?expr=rrd=~.",
+    "/tree/",
+    "/tree/net/",
+    "/tree/secret/",
+    "/tree/deep/",
+    "/search?q=a",
+    "/search?q=secret",
+];
+
 #[test]
 fn what_may_not_be_read_is_not_there_over_http() {
     for is_striped in [true, false] {
         let (whole, part) = both(is_striped);
         let range = "start=1000000000&end=1000000060";
-        let mut targets: Vec<String> = [
-            "/api/v1/list",
-            "/api/v1/list?recursive=1",
-            "/api/v1/list/net",
-            "/api/v1/list/secret",
-            "/api/v1/list/deep?recursive=1",
-            "/api/v1/tree",
-            "/api/v1/tree/net",
-            "/api/v1/tree/secret",
-            "/api/v1/tree/deep/1/2",
-            "/api/v1/tree/deep/9",
-            "/api/v1/search?q=rrd",
-            "/api/v1/search?q=secret",
-            "/api/v1/search?q=*/*/*",
-            "/api/v1/search?q=cpu",
-            "/tree/",
-            "/tree/net/",
-            "/tree/secret/",
-            "/tree/deep/",
-            "/search?q=a",
-            "/search?q=secret",
-        ]
-        .map(String::from)
-        .to_vec();
+        let mut targets: Vec<String> = LISTS.iter().map(ToString::to_string).collect();
         for name in READABLE.iter().chain(&HIDDEN).chain(&["none.rrd"]) {
             let name = name.replace(' ', "%20");
             let stem = name.trim_end_matches(".rrd").to_string();
@@ -356,6 +370,11 @@ fn what_may_not_be_read_is_not_there_over_http() {
         }
         targets.extend([
             format!("/api/v1/top?glob=**&{range}"),
+            "/render?format=json&from=1000000000&until=1000000060&target=**".to_owned(),
+            "/render?format=json&from=1000000000&until=1000000060&target=sumSeries(*.*.*,secret.*.*)"
+                .to_owned(),
+            "/graphite/render?format=raw&from=1000000000&until=1000000060&target=seriesByTag('ds=~.')"
+                .to_owned(),
             format!("/api/v1/top?glob=*/*/*&{range}"),
             format!("/api/v1/xport?{range}&arg=DEF:a=secret/a.rrd:v:AVERAGE&arg=CDEF:b=a,2,*&arg=XPORT:b"),
         ]);

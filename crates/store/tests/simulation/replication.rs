@@ -119,9 +119,9 @@ fn run(seed: u64) {
 
 /// The primary is lost, and the follower takes its place; then the old one follows it.
 fn take_over(mut world: World, mut follower: Follower) {
-    let late = world.random.once_in(2);
+    let is_late = world.random.once_in(2);
     let old_model = world.model.clone();
-    if late {
+    if is_late {
         (0..30).for_each(|_| world.update());
     }
     let diverged = replica(&world.store).moment() != replica(&follower.store).moment();

@@ -97,3 +97,38 @@ fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
     let want = [&want[..], &[(at(50), "5000")]].concat();
     wait_until("the last reading", || samples(port, &octets, now) == owned(&want));
 }
+
+#[test]
+fn a_roundel_gets_by_remote_write_what_was_pushed_to_another() {
+    let directory = directory();
+    let mut second = crate::wire::Daemon::new(crate::wire::Kind::Stripes, &directory.path().join("second"));
+    let port = oracle::free_port();
+    second.configure(&format!(
+        "[http]\nlisten = [\"127.0.0.1:{port}\"]\n\n[[create]]\npath = \"all/{{name}}\"\nstep = \"1s\"\n"
+    ));
+    second.start();
+    let (mut first, http) = forwarder(directory.path(), &format!("http://127.0.0.1:{port}/api/v1/write"), "");
+    let mut client = first.start();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    for (name, ds) in [("instances/a:1/up,job=node.rrd", "value"), ("net/sw1.rrd", "load")] {
+        let line = format!("CREATE {name} -s 1 -b {} DS:{ds}:GAUGE:60:U:U RRA:LAST:0.5:1:100", now - 60);
+        assert_eq!(client.ask(&line).unwrap().status, 0);
+        for second in 0..20 {
+            assert_eq!(
+                client.ask(&format!("UPDATE {name} {}:{second}", now - 50 + second)).unwrap().status,
+                0
+            );
+        }
+    }
+    wait_until("the readings to be sent", || metric(http, "sent_total", None) == 40);
+    let selector = "{__name__=~\"up|rrd_load\"}".replace('"', "%22");
+    let answer = oracle::http_get(port, &format!("/api/v1/series?match[]={selector}")).unwrap();
+    for labels in [
+        r#"{"__name__":"up","instance":"a:1","job":"node"}"#,
+        r#"{"__name__":"rrd_load","ds":"load","rrd":"net/sw1"}"#,
+    ] {
+        assert!(answer.contains(labels), "{answer}");
+    }
+    let rows = samples(port, "up[1m]", now - 31);
+    assert_eq!(rows.last().map(|(_, value)| value.as_str()), Some("19"), "{rows:?}");
+}

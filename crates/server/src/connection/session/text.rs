@@ -45,6 +45,13 @@ fn frames<'b>(shared: &mut Shared, word: &[u8]) -> Step<'b> {
     Step::Do(Effect::Frames(version))
 }
 
+/// Whether a line is the first one of a request of HTTP. A browser sends such to any port that a page of any site tells it, and
+/// what the page says in the body of the request must not be taken for commands.
+fn is_http_request(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0")
+}
+
 impl Text {
     /// True while answers wait for the end of a BATCH.
     pub fn in_batch(&self) -> bool {
@@ -128,10 +135,7 @@ impl Text {
         let parsed = shared.parse(line, |command| if in_batch { command.in_batch } else { command.alone });
         let (command, request) = match parsed {
             Ok(parsed) => parsed,
-            Err(refusal) => {
-                self.refuse(shared, refusal);
-                return Ok(Step::Again);
-            }
+            Err(refusal) => return self.not_parsed(shared, line, refusal),
         };
         let request = match request {
             Request::Update(name, words) => {
@@ -188,6 +192,25 @@ impl Text {
             }
             request => self.ask(shared, Ask::Command(request)),
         })
+    }
+
+    /// Refuses a line. One of HTTP ends the connection. The error is what must be done first.
+    fn not_parsed<'b>(
+        &mut self,
+        shared: &mut Shared,
+        line: &[u8],
+        refusal: Refusal,
+    ) -> Result<Step<'b>, Step<'b>> {
+        if refusal.reason == DropReason::UnknownCommand && is_http_request(line) {
+            // All that came before is answered.
+            shared.queue.drained()?;
+            shared.service.metrics.drop_line(refusal.reason);
+            reply::push_error(&mut shared.out, b"This port does not speak HTTP.");
+            shared.ended = true;
+        } else {
+            self.refuse(shared, refusal);
+        }
+        Ok(Step::Again)
     }
 
     /// Counts a command; returns its number in the BATCH.

@@ -120,13 +120,19 @@ impl Credentials {
         let rest = rest.trim_ascii();
         Some(match scheme.to_ascii_lowercase().as_slice() {
             b"basic" => Self::basic(rest).unwrap_or(Credentials::Unreadable),
+            // As clients of InfluxDB 1.8 have it: no token of ours has a colon.
+            b"token" if rest.contains(&b':') => Self::pair(rest).unwrap_or(Credentials::Unreadable),
             b"bearer" | b"token" => Credentials::Token(rest.to_vec()),
             _ => Credentials::Unreadable,
         })
     }
 
     fn basic(encoded: &[u8]) -> Option<Self> {
-        let decoded = STANDARD.decode(encoded).ok()?;
+        Self::pair(&STANDARD.decode(encoded).ok()?)
+    }
+
+    /// `name:password`.
+    fn pair(decoded: &[u8]) -> Option<Self> {
         let colon = decoded.iter().position(|&byte| byte == b':')?;
         let name = String::from_utf8(decoded[..colon].to_vec()).ok()?;
         Some(Credentials::Password { name, password: decoded[colon + 1..].to_vec() })
@@ -172,6 +178,7 @@ mod tests {
         check("Basic YTpiOmM=", password("a", "b:c"));
         check("Bearer abc", Credentials::Token(b"abc".to_vec()));
         check("token  abc ", Credentials::Token(b"abc".to_vec()));
+        check("Token ann:se:cret", password("ann", "se:cret"));
         for bad in ["", "Basic", "Basic ", "Basic !!", "Digest x", "Basic YWJj", "Basic /zphYg=="] {
             check(bad, Credentials::Unreadable);
         }

@@ -13,6 +13,7 @@ use store::engine::RrdStatus;
 use store::name::RrdName;
 use suggest::{MetricKind, MetricRules, RRD_LABEL};
 
+use super::pushed::PushedFinder;
 use crate::budget::Share;
 use crate::http::api::names::name_list;
 use crate::http::failure::Failure;
@@ -100,23 +101,27 @@ impl MetricIndex {
         let mut share = service.memory.share();
         let mut metrics: std::collections::HashMap<Box<str>, Vec<Entry>> = std::collections::HashMap::new();
         let mut entries = 0u64;
+        let mut finder = PushedFinder::new(service);
         for rrd in 0..list.len() {
             let Ok(name) = RrdName::new(list.name(rrd)) else { continue };
             // It may be gone since the list was made, or unreadable.
             let Ok(status) = service.engine.status(&name) else { continue };
             let path = path(list.name(rrd));
-            let Some(fitting) = rules.fitting(&path, &status.definition) else { continue };
-            for (ds, source) in status.definition.ds.iter().enumerate() {
-                let mut add = |metric: String, is_counter: bool| {
-                    let entry = Entry { rrd: rrd as u32, ds: ds as u16, is_counter };
-                    metrics.entry(metric.into_boxed_str()).or_default().push(entry);
-                    entries += 1;
-                };
-                let metric = fitting.name(&source.name);
-                if MetricKind::of(&source.kind) == MetricKind::Rate {
-                    add(counter_name(&metric), true);
+            let mut add = |metric: String, ds: usize, is_counter: bool| {
+                let entry = Entry { rrd: rrd as u32, ds: ds as u16, is_counter };
+                metrics.entry(metric.into_boxed_str()).or_default().push(entry);
+                entries += 1;
+            };
+            if let Some(pushed) = finder.find(&path, &status.definition) {
+                pushed.metrics(|metric, is_counter| add(metric, pushed.ds, is_counter));
+            } else if let Some(fitting) = rules.fitting(&path, &status.definition) {
+                for (ds, source) in status.definition.ds.iter().enumerate() {
+                    let metric = fitting.name(&source.name);
+                    if MetricKind::of(&source.kind) == MetricKind::Rate {
+                        add(counter_name(&metric), ds, true);
+                    }
+                    add(metric, ds, false);
                 }
-                add(metric, false);
             }
             if rrd % 1024 == 0 && !share.try_resize(entries * size_of::<Entry>() as u64 * 2) {
                 return Err(Failure::no_memory("the index of metrics", share.bytes(), &share));
@@ -141,7 +146,8 @@ impl MetricIndex {
         mut each: impl FnMut(FoundSeries) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let mut last: Option<(u32, RrdName, Arc<RrdStatus>)> = None;
-        for (metric, entry) in self.candidates(matchers) {
+        let mut finder = PushedFinder::new(service);
+        for (metric, entry) in self.candidates(service, matchers) {
             let (name, status) = match &last {
                 Some((rrd, name, status)) if *rrd == entry.rrd => (name.clone(), Arc::clone(status)),
                 _ => {
@@ -152,7 +158,11 @@ impl MetricIndex {
             };
             last = Some((entry.rrd, name.clone(), Arc::clone(&status)));
             let path = path(self.list.name(entry.rrd as usize));
-            let Some(labels) = labels(rules, &path, &status.definition, metric, entry) else { continue };
+            let labels = match finder.find(&path, &status.definition) {
+                Some(pushed) => pushed.labels(metric, entry, matchers),
+                None => labels(rules, &path, &status.definition, metric, entry),
+            };
+            let Some(labels) = labels else { continue };
             let fits =
                 |matcher: &Matcher| matcher.name == CF_LABEL || matcher.matches(labels.get(&matcher.name));
             if matchers.iter().all(fits) && !each(FoundSeries { entry, labels, name, status })? {
@@ -163,7 +173,7 @@ impl MetricIndex {
     }
 
     /// Series whose metric and RRD match, by RRD.
-    fn candidates(&self, matchers: &[Matcher]) -> Vec<(&str, Entry)> {
+    fn candidates(&self, service: &Service, matchers: &[Matcher]) -> Vec<(&str, Entry)> {
         let of = |label: &str| matchers.iter().filter(|matcher| matcher.name == label).collect::<Vec<_>>();
         let (names, paths) = (of(NAME), of(RRD_LABEL));
         let exact = |matchers: &[&Matcher]| {
@@ -181,13 +191,15 @@ impl MetricIndex {
         };
         let mut all = Vec::new();
         for (metric, entries) in metrics.into_iter().filter(|(metric, _)| fits(metric)) {
-            let has_path = |entry: &&Entry| {
+            let mut finder = PushedFinder::new(service);
+            let mut has_path = |entry: &&Entry| {
                 let path = path(self.list.name(entry.rrd as usize));
-                paths.iter().all(|matcher| matcher.matches(&path))
+                // What was forwarded from another store brings a label of this name.
+                finder.own_label(&path, RRD_LABEL, |own| paths.iter().all(|matcher| matcher.matches(own)))
             };
             match paths.is_empty() {
                 true => all.extend(entries.iter().map(|entry| (metric, *entry))),
-                false => all.extend(entries.iter().filter(has_path).map(|entry| (metric, *entry))),
+                false => all.extend(entries.iter().filter(&mut has_path).map(|entry| (metric, *entry))),
             }
         }
         all.sort_by_key(|(_, entry)| *entry);

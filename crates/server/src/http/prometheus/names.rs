@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
 use promql::{Labels, Matcher, NAME};
-use suggest::{DS_LABEL, MetricKind, RRD_LABEL};
+use suggest::{MetricKind, RRD_LABEL};
 
 use super::answer::{labels as labels_json, quoted, success};
 use super::index::{CF_LABEL, FoundSeries};
@@ -150,8 +150,8 @@ pub fn metadata(state: &Prometheus, mut params: Params) -> Result<Response, ApiE
         index.matching(&state.service, &state.rules, &matcher, |found| {
             if let Some(source) = found.status.definition.ds.get(usize::from(entry.ds)) {
                 kind = MetricKind::of(&source.kind);
+                source.name.clone_into(&mut ds);
             }
-            found.labels.get(DS_LABEL).clone_into(&mut ds);
             Ok(false)
         })?;
         let (kind, help) = match (entry.is_counter, kind) {

@@ -15,10 +15,7 @@ impl Params {
     /// # Errors
     /// 400 when they are not percent-encoded, or too long.
     pub fn read(uri: &Uri, body: &Bytes) -> Result<Params, ApiError> {
-        let mut text = uri.query().unwrap_or("").as_bytes().to_vec();
-        text.push(b'&');
-        text.extend_from_slice(body);
-        Query::parse(&text).map(Params).map_err(ApiError::from)
+        Query::of_request(uri, body).map(Params).map_err(ApiError::from)
     }
 
     /// A text; empty if it is not there.

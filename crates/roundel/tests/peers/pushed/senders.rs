@@ -1,0 +1,178 @@
+//! Real senders: collectd, carbon-relay, and the clients that Python programs use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use oracle::{Program, wait_for};
+
+use super::Receiver;
+
+/// The interpreter that has the clients (`make peers`).
+fn python() -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_BIN_EXE_roundel")).parent()?.parent()?;
+    Some(target.join("push-peers/bin/python3")).filter(|path| path.exists())
+}
+
+/// Runs a script with these words; what it says if it fails.
+fn run(script: &str, words: &[String]) -> Option<()> {
+    let Some(python) = python() else {
+        oracle::skip("the clients of InfluxDB, statsd and OpenTelemetry are not installed (make peers)");
+        return None;
+    };
+    let output = Command::new(python).arg("-c").arg(script).args(words).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(())
+}
+
+#[test]
+fn the_influxdb_client_of_python_writes() {
+    let mut receiver = Receiver::start("");
+    let script = r#"
+import sys
+from influxdb_client import InfluxDBClient, Point, WritePrecision
+from influxdb_client.client.write_api import SYNCHRONOUS
+from influxdb_client.rest import ApiException
+client = InfluxDBClient(url="http://127.0.0.1:" + sys.argv[1], token="t", org="o", enable_gzip=True)
+assert client.ping()
+assert client.health().status == "pass"
+api = client.write_api(write_options=SYNCHRONOUS)
+api.write(bucket="b", record=[Point("odd, name").tag("host", "a b").tag("k=", "v,").field("f x", 1.5).field("s", 'text "q"\n'),
+                              Point("m").tag("host", "h").field("n", 3).field("ok", True)])
+try:
+    api.write(bucket="b", record="m,host=h n=4\nbad")
+    raise SystemExit("a bad line is refused")
+except ApiException as error:
+    assert error.status == 400 and "line 2" in error.body.decode() if isinstance(error.body, bytes) else "line 2" in error.body, error
+"#;
+    if run(script, &[receiver.http.to_string()]).is_none() {
+        return;
+    }
+    assert_eq!(receiver.last("hosts/a%20b/odd%2C%20name_f%20x,db=b,k%3D=v%2C.rrd").1, 1.5);
+    assert_eq!(receiver.last("hosts/h/m_n,db=b.rrd").1, 4.0);
+    assert_eq!((receiver.refused("influx", "text"), receiver.refused("influx", "boolean")), (1, 1));
+}
+
+#[test]
+fn the_opentelemetry_sdk_of_python_exports() {
+    let mut receiver = Receiver::start("");
+    let script = r#"
+import sys
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+exporter = OTLPMetricExporter(endpoint="http://127.0.0.1:%s/v1/metrics" % sys.argv[1], compression=Compression.Gzip)
+reader = PeriodicExportingMetricReader(exporter, export_interval_millis=3600000)
+provider = MeterProvider(metric_readers=[reader], resource=Resource({"host": "h"}))
+meter = provider.get_meter("m")
+meter.create_counter("requests").add(7, {"path": "/x"})
+meter.create_up_down_counter("active").add(3)
+meter.create_gauge("temperature").set(21.5)
+meter.create_histogram("latency").record(0.25)
+assert reader.force_flush()
+provider.shutdown()
+"#;
+    if run(script, &[receiver.http.to_string()]).is_none() {
+        return;
+    }
+    let names = receiver.names(|names| names.contains("latency_sum"));
+    for want in ["requests,path=%2Fx", "active", "temperature", "latency_count", "latency_sum"] {
+        assert!(names.contains(want), "{want}: {names}");
+    }
+    // Once more when it is shut down.
+    assert!(receiver.refused("otlp", "buckets") >= 1);
+}
+
+#[test]
+fn the_statsd_client_of_python_counts() {
+    let mut receiver = Receiver::start("");
+    let script = r#"
+import sys
+from statsd import StatsClient, TCPStatsClient
+udp = StatsClient("127.0.0.1", int(sys.argv[1]), prefix="app")
+with udp.pipeline() as pipe:
+    pipe.incr("hits", 5)
+    pipe.gauge("load", 3)
+    pipe.gauge("load", -1, delta=True)
+    pipe.timing("query", 320)
+tcp = TCPStatsClient("127.0.0.1", int(sys.argv[1]), prefix="app")
+tcp.set("users", "ann")
+tcp.close()
+"#;
+    if run(script, &[receiver.statsd.to_string()]).is_none() {
+        return;
+    }
+    assert_eq!(receiver.last("series/stats/gauges/app/load.rrd").1, 2.0);
+    for name in ["stats/app/hits", "stats/timers/app/query/mean", "stats/sets/app/users/count"] {
+        receiver.last(&format!("series/{name}.rrd"));
+    }
+}
+
+/// What its write_http needs.
+fn has_yajl() -> bool {
+    let output = Command::new("ldd").arg("/usr/lib/collectd/write_http.so").output();
+    output.is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("not found"))
+}
+
+#[test]
+fn collectd_writes_graphite_and_influx() {
+    if !Path::new("/usr/lib/collectd/write_graphite.so").exists() || !has_yajl() {
+        return oracle::skip("collectd is not installed with what its write_http needs (make peers)");
+    }
+    let mut receiver = Receiver::start("");
+    let directory = receiver.daemon.directory().join("collectd");
+    fs::create_dir_all(&directory).unwrap();
+    let config = directory.join("collectd.conf");
+    let base = directory.display();
+    let Receiver { graphite, influx, http, .. } = receiver;
+    let text = format!(
+        "Hostname \"peer\"\nFQDNLookup false\nInterval 1\nBaseDir \"{base}\"\nPIDFile \"{base}/pid\"\nPluginDir \"/usr/lib/collectd\"\n\
+         TypesDB \"/usr/share/collectd/types.db\"\nLoadPlugin load\nLoadPlugin interface\nLoadPlugin write_graphite\nLoadPlugin write_influxdb_udp\nLoadPlugin write_http\n\
+         <Plugin write_graphite>\n <Node \"r\">\n  Host \"127.0.0.1\"\n  Port \"{graphite}\"\n  Protocol \"tcp\"\n  Prefix \"collectd.\"\n </Node>\n</Plugin>\n\
+         <Plugin write_influxdb_udp>\n Server \"127.0.0.1\" \"{influx}\"\n</Plugin>\n\
+         <Plugin write_http>\n <Node \"r\">\n  URL \"http://127.0.0.1:{http}/collectd\"\n  Format \"JSON\"\n  BufferSize 4096\n </Node>\n</Plugin>\n"
+    );
+    fs::write(&config, text).unwrap();
+    let words = ["-f", "-C", config.to_str().unwrap()];
+    let _collectd = Program::start(&directory.join("output"), "/usr/sbin/collectd", &words);
+    receiver.last("series/collectd/peer/load/load/shortterm.rrd");
+    receiver.last("series/collectd/peer/interface-lo/if_octets/rx.rrd");
+    // InfluxDB's lines have the host as a tag; its JSON has the names of collectd's exporter.
+    receiver.names(|names| names.contains("hosts/peer/load_shortterm,db=udp"));
+    receiver.names(|names| names.contains("instances/peer/collectd_load_shortterm"));
+}
+
+#[test]
+fn carbon_relay_sends_pickles() {
+    if !Path::new("/usr/bin/carbon-relay").exists() {
+        return oracle::skip("carbon-relay is not installed (make peers)");
+    }
+    let mut receiver = Receiver::start("");
+    let directory = receiver.daemon.directory().join("relay");
+    fs::create_dir_all(&directory).unwrap();
+    let (path, line, pickle) = (directory.display(), oracle::free_port(), receiver.pickle);
+    let config = format!(
+        "[relay]\nSTORAGE_DIR = {path}/\nCONF_DIR = {path}/\nLOG_DIR = {path}/\nPID_DIR = {path}/\nUSER =\nENABLE_LOGROTATION = False\n\
+         LINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = {line}\nPICKLE_RECEIVER_PORT = 0\n\
+         RELAY_METHOD = rules\nDESTINATIONS = 127.0.0.1:{pickle}:a\n"
+    );
+    fs::write(directory.join("carbon.conf"), config).unwrap();
+    // It asks for the file, and does not use it.
+    fs::write(directory.join("storage-schemas.conf"), "[all]\npattern = .*\nretentions = 60:1\n").unwrap();
+    fs::write(
+        directory.join("relay-rules.conf"),
+        format!("[default]\ndefault = true\ndestinations = 127.0.0.1:{pickle}:a\n"),
+    )
+    .unwrap();
+    let (config, pid) = (format!("{path}/carbon.conf"), format!("{path}/relay.pid"));
+    let words = ["--nodaemon", "--config", &config, "--pidfile", &pid, "start"];
+    let _relay = Program::start(&directory.join("relay.log"), "/usr/bin/carbon-relay", &words);
+    let time = super::now() - 100;
+    let mut stream = wait_for("carbon-relay", || std::net::TcpStream::connect(("127.0.0.1", line)).ok());
+    std::io::Write::write_all(&mut stream, format!("relayed.a 1.25 {time}\nrelayed.b 7 {time}\n").as_bytes())
+        .unwrap();
+    assert_eq!(receiver.last("series/relayed/a.rrd"), (time, 1.25));
+    assert_eq!(receiver.last("series/relayed/b.rrd"), (time, 7.0));
+}

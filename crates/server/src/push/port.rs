@@ -1,0 +1,140 @@
+//! What the connections and datagrams of a port share, and how what they bring gets into the store.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ::ingest::fault::Fault;
+use ::ingest::fill::Filling;
+use ::ingest::refusal::Refusal;
+use ::ingest::sample::Samples;
+use ::ingest::statsd::aggregate::{Adding, StatsdAggregator};
+use ::ingest::{graphite, influx, statsd};
+
+use super::{PushPort, PushProtocol};
+use crate::service::Service;
+
+/// How often something that is refused is logged, for a port.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+/// Bytes of what is refused that are logged.
+const LOGGED_BYTES_MAX: usize = 200;
+
+/// A port.
+pub(super) struct Port {
+    /// The store as its clients may see it.
+    pub(super) service: Arc<Service>,
+    pub(super) settings: PushPort,
+    statsd: Option<Arc<Mutex<StatsdAggregator>>>,
+    /// When something was logged, by whether it was one line or more than that.
+    logged: Mutex<[Option<Instant>; 2]>,
+}
+
+/// What a connection or thread has read and not stored, with memory that serves again.
+#[derive(Default)]
+pub(super) struct Arrived {
+    pub(super) samples: Samples,
+    /// How much was refused, by reason.
+    refused: BTreeMap<&'static str, u64>,
+}
+
+impl Arrived {
+    /// True when nothing was read, and nothing refused.
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples.samples().is_empty() && self.refused.is_empty()
+    }
+}
+
+impl Port {
+    pub(super) fn new(
+        service: Arc<Service>,
+        settings: PushPort,
+        statsd: Option<Arc<Mutex<StatsdAggregator>>>,
+    ) -> Self {
+        Port { service, settings, statsd, logged: Mutex::default() }
+    }
+
+    /// The name of the protocol.
+    pub(super) fn name(&self) -> &'static str {
+        self.settings.protocol.name()
+    }
+
+    /// Reads whole lines.
+    pub(super) fn read_lines(&self, text: &[u8], arrived: &mut Arrived) {
+        let Arrived { samples, refused } = arrived;
+        let mut refuse = |refusal: Refusal<'_>| {
+            *refused.entry(refusal.fault.label()).or_default() += 1;
+            // Nearly all senders have fields that are no numbers.
+            if !matches!(refusal.fault, Fault::IsText | Fault::IsBoolean) {
+                self.log(0, refusal.text, &refusal.fault);
+            }
+        };
+        match &self.settings.protocol {
+            PushProtocol::Statsd => {
+                let Some(statsd) = &self.statsd else { return };
+                let aggregator = &mut *statsd.lock().unwrap_or_else(PoisonError::into_inner);
+                statsd::read_lines(text, 1, &mut Adding { aggregator, sink: &mut refuse });
+            }
+            PushProtocol::Influx { precision, database } => {
+                let mut filling = Filling::new(samples, &mut refuse);
+                filling.extra = (!database.is_empty()).then_some(("db", database.as_str()));
+                influx::read_lines(text, *precision, &mut filling);
+            }
+            PushProtocol::Graphite | PushProtocol::Pickle => {
+                graphite::read_lines(text, 1, &mut Filling::new(samples, &mut refuse));
+            }
+        }
+    }
+
+    /// Reads a message of the pickle protocol.
+    pub(super) fn read_pickle(&self, message: &[u8], arrived: &mut Arrived) {
+        let Arrived { samples, refused } = arrived;
+        let mut refuse = |refusal: Refusal<'_>| {
+            *refused.entry(refusal.fault.label()).or_default() += 1;
+            self.log(0, refusal.text, &refusal.fault);
+        };
+        if let Err(error) = graphite::read_pickle(message, &mut Filling::new(samples, &mut refuse)) {
+            *refused.entry(error.label()).or_default() += 1;
+            self.log(1, b"a message", &error);
+        }
+    }
+
+    /// Counts something that is refused as a whole.
+    pub(super) fn refuse(&self, reason: &'static str, text: &[u8], cause: &str) {
+        self.service.ingest.counts.refuse(self.name(), reason, 1);
+        self.log(1, text, &cause);
+    }
+
+    /// Stores what has arrived.
+    pub(super) async fn store(&self, arrived: &mut Arrived) {
+        let Service { ingest, .. } = &*self.service;
+        for (reason, count) in std::mem::take(&mut arrived.refused) {
+            ingest.counts.refuse(self.name(), reason, count);
+        }
+        if arrived.samples.samples().is_empty() {
+            arrived.samples.clear();
+            return;
+        }
+        let written = ingest.write(&self.service, self.name(), &arrived.samples).await;
+        if let Some(failure) = written.failures.first() {
+            let sample = arrived.samples.samples()[failure.sample as usize];
+            let series = arrived.samples.series(sample.series).to_string();
+            self.log(0, series.as_bytes(), &failure.error);
+        }
+        arrived.samples.clear();
+    }
+
+    /// Logs what is refused, not more often than is read.
+    fn log(&self, kind: usize, text: &[u8], cause: &dyn std::fmt::Display) {
+        let mut all = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let logged = &mut all[kind];
+        if logged.is_some_and(|at| at.elapsed() < LOG_EVERY) {
+            return;
+        }
+        *logged = Some(Instant::now());
+        let text = text[..text.len().min(LOGGED_BYTES_MAX)].escape_ascii();
+        tracing::warn!(
+            port = self.settings.address(),
+            "refused \"{text}\": {cause}; what else is refused is counted in /metrics (roundel_ingest_refused_total)"
+        );
+    }
+}

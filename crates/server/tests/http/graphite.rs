@@ -1,0 +1,185 @@
+//! Graphite's API: its shapes, its refusals, which archives answer, and the requests that Grafana's data source sends.
+
+use oracle::Client;
+use protocol::rrdcached::command::Permissions;
+use roundel_server::service::CreatePolicy;
+use serde_json::{Value, json};
+
+use super::common::Roundel;
+use super::common::http::{get, request};
+
+const START: i64 = 1_700_000_000;
+
+/// A daemon with two hosts, of which one has a name with dots.
+fn filled() -> Roundel {
+    let create = CreatePolicy { make_directories: true, ..Default::default() };
+    let roundel = Roundel::stripes(create, Permissions::ALL);
+    let mut client = Client::open(&roundel.socket());
+    for (factor, name) in [(1, "net/web.example/if.rrd"), (2, "net/db/if.rrd"), (3, "top.rrd")] {
+        let words = format!(
+            "-s 10 -b {START} DS:in:GAUGE:20:U:U DS:out:DERIVE:20:0:U RRA:AVERAGE:0.5:1:100 RRA:AVERAGE:0.5:10:1000 RRA:MAX:0.5:10:1000"
+        );
+        assert!(client.say(format!("CREATE {name} {words}")).starts_with('0'));
+        for row in 1..=300 {
+            let said = client.say(format!(
+                "UPDATE {name} {}:{}:{}",
+                START + 10 * row,
+                factor * (row % 10),
+                100 * row
+            ));
+            assert!(said.starts_with('0'), "{said}");
+        }
+    }
+    roundel
+}
+
+fn render(roundel: &Roundel, target: &str, more: &str) -> Value {
+    let answer = get(roundel, &format!("/render?format=json&target={target}{more}"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+#[test]
+fn what_grafana_asks_is_answered() {
+    let roundel = filled();
+    let end = START + 3000;
+    let body = format!(
+        "target=aliasByNode(net.*.if.in%2C%201)&target=top.in&from={}&until={end}&format=json&maxDataPoints=1000",
+        end - 30
+    );
+    for path in ["/render", "/render/", "/graphite/render"] {
+        let found = request(&roundel, "POST", path, &body).json();
+        assert_eq!(
+            found[1],
+            json!({"target": "web_example", "tags": {"name": "net.web_example.if.in"},
+                "datapoints": [[8.0, end - 30], [9.0, end - 20], [0.0, end - 10]]}),
+            "{path}"
+        );
+        assert_eq!(found.as_array().unwrap().len(), 3);
+    }
+    let line = render(&roundel, "constantLine(100)", "");
+    assert_eq!(line[0]["datapoints"].as_array().unwrap().len(), 3);
+    let find = |query: &str| get(&roundel, &format!("/metrics/find{query}")).json();
+    assert_eq!(
+        find("?query=net.*"),
+        json!([
+            {"text": "db", "id": "net.db", "allowChildren": 1, "expandable": 1, "leaf": 0},
+            {"text": "web_example", "id": "net.web_example", "allowChildren": 1, "expandable": 1, "leaf": 0},
+        ])
+    );
+    assert_eq!(find("/?query=net.db.if.*")[1]["leaf"], 1);
+    assert_eq!(
+        find("?query=t&format=completer"),
+        json!({"metrics": [{"path": "top.", "name": "top", "is_leaf": "0"}]})
+    );
+    assert_eq!(
+        get(&roundel, "/metrics/expand?query=*.*&leavesOnly=1").json(),
+        json!({"results": ["top.in", "top.out"]})
+    );
+    assert_eq!(get(&roundel, "/metrics/index.json").json().as_array().unwrap().len(), 6);
+    assert!(get(&roundel, "/functions").json()["sumSeries"]["params"][0]["multiple"].as_bool().unwrap());
+    assert_eq!(get(&roundel, "/functions/alias").json()["group"], "Alias");
+    assert_eq!(get(&roundel, "/functions/none").status, 404);
+    assert_eq!(get(&roundel, "/version").text(), "1.1.10");
+    assert_eq!(get(&roundel, "/tags/autoComplete/tags?tagPrefix=n").json(), json!(["name"]));
+    assert_eq!(
+        get(&roundel, "/tags/autoComplete/values?tag=rrd&expr=ds%3Din&valuePrefix=net").json(),
+        json!(["net/db/if", "net/web.example/if"])
+    );
+    assert_eq!(get(&roundel, "/events/get_data?tags=x").json(), json!([]));
+}
+
+#[test]
+fn archives_follow_consolidate_by() {
+    let roundel = filled();
+    // Beyond the 1,000 s of the finest archive.
+    let range = format!("&from={}&until={}", START + 200, START + 3000);
+    let first = |target: &str, more: &str| {
+        render(&roundel, target, &format!("{range}{more}"))[0]["datapoints"][1][0].clone()
+    };
+    assert_eq!(first("top.in", ""), 13.5);
+    assert_eq!(first("consolidateBy(top.in,'max')", ""), 27.0);
+    assert_eq!(first("consolidateBy(alias(top.in,'x'),'max')", ""), 27.0);
+    assert_eq!(
+        first("consolidateBy(sumSeries(top.in,net.*.if.in),'max')", ""),
+        27.0,
+        "averages: 13.5 + 4.5 + 9"
+    );
+    assert_eq!(first("consolidateBy(top.in,'max')", "&maxDataPoints=5"), 27.0);
+    // In rows of one reading nothing differs; LAST is not kept.
+    let recent = format!("&from={}&until={}", START + 2500, START + 3000);
+    assert_eq!(
+        render(&roundel, "consolidateBy(top.in,'max')", &recent)[0]["datapoints"].as_array().unwrap().len(),
+        50
+    );
+    assert_eq!(first("consolidateBy(top.in,'last')", ""), 13.5);
+    // The counter of a rate, and its rate again.
+    let rates = render(&roundel, "perSecond(seriesByTag('name=rrd_out_total','rrd=top'))", &recent);
+    assert_eq!(rates[0]["datapoints"][5][0], 10.0);
+    assert_eq!(rates[0]["tags"]["rrd"], "top");
+}
+
+#[test]
+fn other_formats_have_their_types() {
+    let roundel = filled();
+    let end = START + 3000;
+    let range = format!("&from={}&until={end}", end - 20);
+    let answer = |format: &str| {
+        get(&roundel, &format!("/render?target=top.in&title=T&width=300{range}&format={format}"))
+    };
+    assert_eq!(answer("raw").text(), format!("top.in,{},{},10|27.0,0.0\n", end - 20, end + 10));
+    assert!(answer("csv").text().starts_with("top.in,20"));
+    assert!(answer("png").body.starts_with(b"\x89PNG"));
+    assert!(!answer("").body.starts_with(b"<?xml") && answer("svg").text().contains("<svg"));
+    assert!(answer("msgpack").body.starts_with(b"\x91\x89\xa4name"));
+    assert!(answer("pickle").body.starts_with(b"\x80\x02]("));
+    let none = get(&roundel, "/render?target=none&format=svg");
+    assert!(none.status == 200 && none.text().contains("<svg"));
+    assert_eq!(get(&roundel, "/render?target=none&format=json").text(), "[]");
+}
+
+#[test]
+fn refusals_are_texts_that_say_what_to_do() {
+    let roundel = filled();
+    let deep = "absolute(".repeat(1000);
+    let shifts = (0..40).fold("constantLine(1)".to_owned(), |inner, _| format!("timeShift({inner},'1h')"));
+    for (target, want) in [
+        ("target=sumSeries(", "missing"),
+        ("target=nothing(top.in)", "there is no function"),
+        ("target=SumSeries(top.in)", "did you mean sumSeries"),
+        ("target=scale(top.in)", "needs \"factor\""),
+        ("target=scale(top.in,'x')", "takes float"),
+        ("target=alias(top.in,'x','y')", "at most 2"),
+        ("target=summarize(top.in,'0s')", "longer than nothing"),
+        ("target=aliasSub(top.in,'(','')", "regular expression"),
+        ("target=top.in&from=yesterdayx", "from:"),
+        ("target=top.in&from=5&until=5", "equal"),
+        ("target=top.in&maxDataPoints=0", "maxDataPoints"),
+        ("target=top.in&xFilesFactor=x", "xFilesFactor"),
+        ("target=top.in&format=xml", "format=xml"),
+        ("target=top.in&jsonp=f", "jsonp"),
+        ("target=top.in&width=100000", "width"),
+        ("target=**.**", "once"),
+        ("target=timeFunction('x',1)&from=1&until=99999999999", "memory"),
+        (&*format!("target={deep}"), "nested"),
+        (&*format!("target={shifts}"), "calls"),
+        (&*format!("target={}", "a".repeat(70_000)), "more than 65536"),
+        (&*"target=a&".repeat(2001), "more than 2000 targets"),
+    ] {
+        let format = if target.contains("format") { "" } else { "&format=json" };
+        let answer = request(&roundel, "POST", "/render", &format!("{target}{format}"));
+        assert!(
+            answer.status == 400 && answer.text().contains(want),
+            "{want}: {} {}",
+            answer.status,
+            answer.text()
+        );
+    }
+    for path in
+        ["find", "find?query=", "find?query=*&format=x", "find?query=*&position=x", "find?query=*&jsonp=x"]
+    {
+        assert_eq!(get(&roundel, &format!("/metrics/{path}")).status, 400, "{path}");
+    }
+    assert_eq!(get(&roundel, "/tags/autoComplete/values").status, 400);
+    assert_eq!(get(&roundel, "/tags/findSeries?expr=x").status, 400);
+}
