@@ -11,6 +11,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use crate::manifest::{BackupManifest, PRUNED, pruned, runs};
 use crate::moments::{MomentError, numbers};
 use crate::objects::{ObjectError, Objects};
+use crate::own::OwnList;
 use crate::parts;
 use crate::restore::FETCHED_AT_ONCE;
 
@@ -194,6 +195,16 @@ async fn named(
         .filter(|file| parts::count(file.bytes) > 1)
         .map(|file| (file.object.as_str(), file.bytes))
         .collect();
+    let own: BTreeSet<&str> = manifests.iter().filter_map(|manifest| manifest.own.as_deref()).collect();
+    for object in own {
+        match OwnList::fetch(objects, Some(object)).await {
+            Ok(list) => named.extend(list.files.into_iter().map(|file| file.object)),
+            Err(error) if error.is_loss() && is_forced => {
+                tracing::warn!(%error, "a list of the daemon's own files is lost, and they are removed with it");
+            }
+            Err(error) => return Err(error),
+        }
+    }
     for (object, bytes) in lists {
         match parts::names(objects, object, bytes).await {
             Ok(names) => named.extend(names),

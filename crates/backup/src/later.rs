@@ -90,6 +90,7 @@ impl Origin {
             interval: Duration::ZERO,
             limits: same.map_or_else(Limits::default, |own| own.limits),
             keep: None,
+            own: None,
         }
     }
 }

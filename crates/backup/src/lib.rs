@@ -13,6 +13,7 @@ pub mod location;
 pub mod manifest;
 pub mod moments;
 pub mod objects;
+pub mod own;
 pub mod parts;
 pub mod restore;
 pub mod run;

@@ -48,6 +48,9 @@ pub struct BackupManifest {
     pub shards: Vec<BackedShard>,
     /// Numbers of the manifests before it, as first and last of each run; some may be gone.
     pub earlier: Vec<(u64, u64)>,
+    /// The object with the list of the daemon's own files ([`crate::own::OwnList`]); older manifests name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<String>,
 }
 
 /// A shard.
@@ -157,7 +160,7 @@ impl BackupManifest {
     pub fn objects(&self) -> impl Iterator<Item = &str> {
         let chunks = self.shards.iter().flat_map(|shard| &shard.log).map(|chunk| chunk.object.as_str());
         let ends = self.files().filter_map(|file| file.end.as_ref()).map(|end| end.object.as_str());
-        self.files().map(|file| file.object.as_str()).chain(ends).chain(chunks)
+        self.files().map(|file| file.object.as_str()).chain(ends).chain(chunks).chain(self.own.as_deref())
     }
 
     /// What the next manifest says of those before it.

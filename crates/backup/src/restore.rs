@@ -20,6 +20,7 @@ use crate::later::{LaterFile, Origin, Restoring};
 use crate::manifest::{BackedFile, BackedShard, BackupManifest, LogChunk};
 use crate::moments::{Found, Moment};
 use crate::objects::{ObjectError, Objects};
+use crate::own::{self, OwnList, OwnRestored};
 use crate::parts::{self, SMALL_BYTES};
 use crate::upload::store_position;
 
@@ -95,6 +96,8 @@ pub struct Restored {
     pub ends: Vec<(u32, u64)>,
     /// Bytes that come later.
     pub later_bytes: u64,
+    /// The daemon's own files.
+    pub own: OwnRestored,
 }
 
 /// What of a backup is wanted, and when.
@@ -106,6 +109,8 @@ pub struct Wanted<'a> {
     pub shards: Option<&'a BTreeSet<u32>>,
     /// Segments come later, by what is written for [`crate::later`]; `None` = everything comes now.
     pub later: Option<&'a Origin>,
+    /// Whether the daemon's own files are wanted, too.
+    pub own: bool,
 }
 
 impl Wanted<'_> {
@@ -149,22 +154,72 @@ pub async fn restore(
     progress.total(found.base.shards.iter().enumerate().map(|shard| wanted.bytes_of(shard)).sum());
     let assembly = Assembly::begin(to)?;
     let mut restored = Restored::default();
-    match all_shards(objects, found, wanted, &assembly, (&mut restored, progress)).await {
-        Ok(()) => {
-            let ends: Vec<_> = restored.ends.iter().map(|end| store_position(*end)).collect();
-            // Of a part of the shards, the ends of the others are not known; and no one takes that for the store.
-            let history = match wanted.shards {
-                Some(_) => History::default(),
-                None => found.base.history().of_copy(&ends, found.known_epoch),
-            };
-            assembly.complete_as(&found.base.store, &history)?;
-        }
+    match all(objects, found, wanted, &assembly, (&mut restored, progress)).await {
+        Ok(history) => assembly.complete_as(&found.base.store, &history)?,
         Err(error) => {
             assembly.discard();
             return Err(error);
         }
     }
     Ok(restored)
+}
+
+/// Restores the shards and the daemon's own files. Returns the history of the store, which is a copy.
+async fn all(
+    objects: &Objects,
+    found: &Found,
+    wanted: &Wanted<'_>,
+    assembly: &Assembly,
+    (restored, progress): (&mut Restored, &dyn Progress),
+) -> Result<History, RestoreError> {
+    all_shards(objects, found, wanted, assembly, (&mut *restored, progress)).await?;
+    if wanted.own {
+        own_files(objects, found, assembly, restored).await?;
+    }
+    let ends: Vec<_> = restored.ends.iter().map(|end| store_position(*end)).collect();
+    // Of a part of the shards, the ends of the others are not known; and no one takes that for the store.
+    Ok(match wanted.shards {
+        Some(_) => History::default(),
+        None => found.base.history().of_copy(&ends, found.known_epoch),
+    })
+}
+
+/// Writes the daemon's own files.
+async fn own_files(
+    objects: &Objects,
+    found: &Found,
+    assembly: &Assembly,
+    restored: &mut Restored,
+) -> Result<(), RestoreError> {
+    let lost = |error: ObjectError, held: String| match error.is_loss() {
+        true => Ok(LostObject { error, held }),
+        false => Err(RestoreError::Object(error)),
+    };
+    let list = match OwnList::fetch(objects, found.base.own.as_deref()).await {
+        Ok(list) => list,
+        Err(error) => {
+            restored.lost.push(lost(error, OwnList::HELD.to_string())?);
+            return Ok(());
+        }
+    };
+    restored.own.left_out = list.left_out;
+    for file in list.files {
+        let Some(path) = own::path_in_store(&file.name) else {
+            restored.own.left_out.push(file.is_foreign());
+            continue;
+        };
+        match objects.get(&file.object).await {
+            Err(error) => restored.lost.push(lost(error, file.held())?),
+            Ok(content) => match assembly.own_file(path, &content) {
+                Ok(()) => restored.own.written.push(file.name),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    restored.own.left_out.push(file.is_there());
+                }
+                Err(error) => return Err(error.into()),
+            },
+        }
+    }
+    Ok(())
 }
 
 /// Restores the shards, and writes what comes later.
@@ -450,6 +505,14 @@ pub async fn verify(
             chunk.bytes,
             format!("the log from {}:{} on", chunk.from.0, chunk.from.1),
         ));
+    }
+    match OwnList::fetch(objects, manifest.own.as_deref()).await {
+        Ok(list) => {
+            let files = list.files.into_iter();
+            named.extend(files.map(|file| (file.object.clone(), file.bytes, file.held())));
+        }
+        Err(error) if error.is_loss() => lost.push(LostObject { error, held: OwnList::HELD.to_string() }),
+        Err(error) => return Err(error),
     }
     progress.total(named.iter().map(|named| named.1).sum());
     let found: Vec<Option<LostObject>> = stream::iter(named)

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use crate::keep::{GRACE, Keep, Pruning, clock_differs, prune};
 use crate::location::{Access, Location};
 use crate::objects::{Limits, Objects};
+use crate::own::OwnPaths;
 use crate::seal::Keys;
 use crate::upload::Uploader;
 
@@ -41,6 +42,8 @@ pub struct BackupSettings {
     pub limits: Limits,
     /// What is kept; `None` = everything.
     pub keep: Option<Keep>,
+    /// Where the daemon's own files are, which are backed up with the store; `None` = they are not.
+    pub own: Option<OwnPaths>,
 }
 
 impl BackupSettings {
@@ -144,6 +147,9 @@ pub fn run(settings: &BackupSettings, engine: &dyn Engine, status: &BackupStatus
 
 async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupStatus) -> Result<(), String> {
     let mut uploader = Uploader::new(settings.objects(true)?);
+    if let Some(paths) = &settings.own {
+        uploader = uploader.with_own(paths.clone());
+    }
     let mut hold: Option<LogHold> = None;
     let mut pause = PAUSE_MIN;
     let mut pruned: Option<Instant> = None;

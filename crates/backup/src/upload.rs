@@ -17,6 +17,7 @@ use crate::manifest::{
     pruned, runs,
 };
 use crate::objects::{ObjectError, Objects};
+use crate::own::{self, Looked, OwnFile, OwnList, OwnPaths, OwnReader};
 use crate::parts::{self, PART_BYTES, SMALL_BYTES};
 
 /// Parts that are sent at once; each is held in memory twice.
@@ -91,6 +92,10 @@ pub struct Uploader {
     server_now: Option<SystemTime>,
     /// What this round and those before it, up to the last manifest, have sent.
     sent: HashSet<String>,
+    /// The daemon's own files, if they are backed up, too.
+    own: Option<OwnReader>,
+    /// Objects of these that the manifest named by this object has.
+    own_known: (Option<String>, HashSet<String>),
 }
 
 impl Uploader {
@@ -100,7 +105,21 @@ impl Uploader {
         // Without random bytes two writers would not notice each other, which is a service only.
         let _ = SystemRandom::new().fill(&mut writer);
         let writer = u64::from_le_bytes(writer);
-        Uploader { objects, writer, last: None, is_settled: false, server_now: None, sent: HashSet::new() }
+        Uploader {
+            objects,
+            writer,
+            last: None,
+            is_settled: false,
+            server_now: None,
+            sent: HashSet::new(),
+            own: None,
+            own_known: (None, HashSet::new()),
+        }
+    }
+
+    /// The same, with the daemon's own files.
+    pub fn with_own(self, paths: OwnPaths) -> Self {
+        Uploader { own: Some(OwnReader::new(paths)), ..self }
     }
 
     /// Sends what is new of a captured store; nothing if nothing has changed.
@@ -114,7 +133,9 @@ impl Uploader {
         };
         // Put back before anything can fail.
         self.last = Some(last.clone());
-        if self.is_settled && last.as_ref().is_some_and(|last| is_same(last, capture)) {
+        let own = self.own_files(last.as_ref()).await?;
+        let is_same = |last: &BackupManifest| is_same(last, capture) && last.own == own;
+        if self.is_settled && last.as_ref().is_some_and(is_same) {
             return Ok(());
         }
         let mut shards = Vec::with_capacity(capture.shards.len());
@@ -122,7 +143,8 @@ impl Uploader {
             let before = last.as_ref().and_then(|last| last.shards.get(index));
             shards.push(self.shard(shard, before).await?);
         }
-        let manifest = self.number(capture, shards, last.as_ref()).await?;
+        let mut manifest = self.number(capture, shards, last.as_ref()).await?;
+        manifest.own = own;
         let number = manifest.number;
         self.objects.put(&BackupManifest::name(number), manifest.encode()?).await?;
         self.is_settled = true;
@@ -175,6 +197,73 @@ impl Uploader {
             }
         }
         Ok(Some(last))
+    }
+
+    /// Sends what is new of the daemon's own files. Returns the object with their list.
+    async fn own_files(&mut self, last: Option<&BackupManifest>) -> Result<Option<String>, RoundError> {
+        let Some(mut reader) = self.own.take() else { return Ok(None) };
+        let sent = self.own_files_by(&mut reader, last).await;
+        self.own = Some(reader);
+        sent.map(Some)
+    }
+
+    async fn own_files_by(
+        &mut self,
+        reader: &mut OwnReader,
+        last: Option<&BackupManifest>,
+    ) -> Result<String, RoundError> {
+        self.know_own(last.and_then(|last| last.own.as_deref())).await?;
+        let before = SystemTime::now();
+        let (paths, left_out) = reader.files();
+        let mut list = OwnList { left_out, ..OwnList::default() };
+        let mut room = own::room();
+        for (name, path) in paths {
+            let is_there = |object: &str| self.own_known.1.contains(object) || self.sent.contains(object);
+            let file = match reader.look(&name, &path, room, is_there) {
+                None => continue,
+                Some(Looked::Left(left)) => {
+                    list.left_out.push(left);
+                    continue;
+                }
+                Some(Looked::Same(file)) => file,
+                Some(Looked::Read(content)) => {
+                    let bytes = content.len() as u64;
+                    let file = OwnFile { name, bytes, object: self.own_content(content).await? };
+                    reader.remember(&file, &path, before);
+                    file
+                }
+            };
+            room = room.saturating_sub(file.bytes);
+            list.files.push(file);
+        }
+        self.own_content(list.encode()?).await
+    }
+
+    /// Learns which objects the manifest has whose list is in `object`.
+    async fn know_own(&mut self, object: Option<&str>) -> Result<(), RoundError> {
+        if self.own_known.0.as_deref() == object {
+            return Ok(());
+        }
+        let objects = match OwnList::fetch(&self.objects, object).await {
+            Ok(list) => {
+                list.files.into_iter().map(|file| file.object).chain(object.map(str::to_string)).collect()
+            }
+            // Then all are sent again.
+            Err(error) if error.is_loss() => HashSet::new(),
+            Err(error) => return Err(error.into()),
+        };
+        self.own_known = (object.map(str::to_string), objects);
+        Ok(())
+    }
+
+    /// Sends a content that neither the last manifest nor this round has.
+    async fn own_content(&mut self, plain: Vec<u8>) -> Result<String, RoundError> {
+        let name = self.objects.content_name(&plain);
+        if !self.own_known.1.contains(&name) {
+            self.content(plain).await?;
+            self.sent.insert(name.clone());
+        }
+        Ok(name)
     }
 
     /// Sends what is new of a shard.
@@ -371,6 +460,7 @@ impl Uploader {
             base,
             shards,
             earlier: last.map_or(Vec::new(), BackupManifest::earlier_of_next),
+            own: None,
         })
     }
 }
@@ -393,6 +483,7 @@ pub fn is_dense(chunks: &[LogChunk]) -> bool {
 fn is_same(last: &BackupManifest, capture: &Capture) -> bool {
     let shards = last.shards.iter().zip(&capture.shards);
     last.shards.len() == capture.shards.len()
+        && last.history() == capture.history
         && shards
             .into_iter()
             .all(|(last, now)| last.log_end == position(now.log_end()) && last.manifest == now.manifest())

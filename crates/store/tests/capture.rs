@@ -242,7 +242,8 @@ fn a_copy_ends_at_a_time_or_position() {
             std::fs::write(to.log(), shard.read_log(shard.log_from(), bytes).unwrap()).unwrap();
             to.complete(shard.log_end(), until(index), &[]).unwrap();
         }
-        assembly.complete_as(&capture.identity.text(), &capture.history.of_copy(&[], 0)).unwrap();
+        let ends: Vec<_> = capture.shards.iter().map(|shard| shard.log_end()).collect();
+        assembly.complete_as(&capture.identity.text(), &capture.history.of_copy(&ends, 0)).unwrap();
         all_in(&copy)
     };
     let by_time = make("time", &|_| Until::Time((START + 45) * 1000));

@@ -579,3 +579,83 @@ fn limits_are_kept() {
         assert!(took >= Duration::from_millis(750) && took < Duration::from_secs(5), "{took:?}");
     });
 }
+
+#[test]
+fn the_daemons_own_files_come_back_and_lead_nowhere_else() {
+    use roundel_backup::own::{OwnFile, OwnList, OwnPaths};
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("store");
+    let subject = Subject::open(&root);
+    subject.create_all();
+    std::fs::create_dir(root.join("graphs")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+    write("tokens", "one");
+    write("graphs/a.view", "a");
+    write("graphs/b.graph", "b");
+    write("adopted-020000.tar.zst", "archive");
+    let large = std::fs::File::create(root.join("assignments")).unwrap();
+    large.set_len((16 << 20) + 1).unwrap();
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let from = objects(&place, Some(1));
+        let mut uploader = Uploader::new(objects(&place, Some(1))).with_own(OwnPaths::in_store(&root));
+        round(&mut uploader, &subject).await.unwrap();
+        let puts = place.puts.load(Ordering::Relaxed);
+        round(&mut uploader, &subject).await.unwrap();
+        assert_eq!(place.puts.load(Ordering::Relaxed), puts);
+        // A change, and a deletion.
+        write("tokens", "two");
+        std::fs::remove_file(root.join("graphs/a.view")).unwrap();
+        round(&mut uploader, &subject).await.unwrap();
+        prune(&from, &Keep::default(), pruning(Duration::ZERO, i64::MAX / 2)).await.unwrap();
+        let manifest = newest(&from).await.unwrap().unwrap();
+        assert_eq!(verify(&from, &manifest, &Nothing).await.unwrap(), []);
+        let to = dir.path().join("restored");
+        let own = restored(&from, Moment::Newest, &to).await.unwrap().0.own;
+        assert_eq!(own.written, ["graphs/b.graph", "tokens"]);
+        let left: Vec<&str> = own.left_out.iter().map(|left| left.name.as_str()).collect();
+        assert_eq!(left, ["adopted-020000.tar.zst", "assignments"]);
+        assert_eq!(std::fs::read(to.join("tokens")).unwrap(), b"two");
+        assert!(!to.join("graphs/a.view").exists());
+        assert_eq!(all_in(&to), subject.all());
+        // A manifest of someone else's making.
+        let object = put_content(&from, b"x".to_vec()).await;
+        let names = ["../out", "STORE", "graphs/../../out.view", "/out.view", "tokens"];
+        let file = |name: &&str| OwnFile { name: name.to_string(), bytes: 1, object: object.clone() };
+        let list = OwnList { files: names.iter().map(file).collect(), left_out: Vec::new() };
+        let own = Some(put_content(&from, serde_json::to_vec(&list).unwrap()).await);
+        let number = manifest.number + 1;
+        let hostile = BackupManifest { number, own, ..manifest };
+        from.put(&BackupManifest::name(number), hostile.encode().unwrap()).await.unwrap();
+        let to = dir.path().join("hostile");
+        let own = restored(&from, Moment::Newest, &to).await.unwrap().0.own;
+        assert_eq!((own.written.len(), own.left_out.len()), (1, 4));
+        assert!(!dir.path().join("out").exists() && !dir.path().join("out.view").exists());
+        assert_eq!(all_in(&to), subject.all());
+    });
+}
+
+#[test]
+fn a_restored_store_is_not_its_original_for_a_follower() {
+    use store::replication::{Comparison, Role};
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    let place = Faulty::new(1, Faults::default());
+    block_on(async {
+        let mut uploader = Uploader::new(objects(&place, None));
+        subject.step(0);
+        round(&mut uploader, &subject).await.unwrap();
+        let to = dir.path().join("restored");
+        restored(&objects(&place, None), Moment::Newest, &to).await.unwrap();
+        let copy = Subject::open(&to);
+        let (original, copy) = (subject.store.replica().unwrap(), copy.store.replica().unwrap());
+        assert_eq!((copy.role(), copy.history().epoch()), (Role::Primary, 1));
+        // A follower with all that was backed up goes on; one that has more is refused.
+        let same = copy.compare(0, &original.ends().unwrap()).unwrap();
+        assert!(!matches!(same, Comparison::Diverged { .. }), "{same:?}");
+        subject.step(1);
+        let more = copy.compare(0, &original.ends().unwrap()).unwrap();
+        assert!(matches!(more, Comparison::Diverged { .. }), "{more:?}");
+    });
+}

@@ -9,7 +9,8 @@ use backup::keep::{GRACE, Keep, Pruning, clock_differs, prune};
 use backup::location::Access;
 use backup::manifest::{BackupManifest, newest};
 use backup::moments::{Moment, numbers};
-use backup::objects::Limits;
+use backup::objects::{Limits, Objects};
+use backup::own::OwnList;
 use backup::restore::Progress;
 use backup::run::BackupSettings;
 use clap::{Args, Subcommand};
@@ -176,6 +177,7 @@ fn settings(from: Option<&str>, given: &PlaceAccess) -> Result<BackupSettings> {
         interval: Duration::ZERO,
         limits: Limits::default(),
         keep: None,
+        own: None,
     });
     if let Some(from) = from {
         settings.to = from.to_string();
@@ -221,7 +223,30 @@ async fn list(settings: &BackupSettings) -> Result {
         last = Some(manifest);
     }
     text += &last.as_ref().map_or_else(String::new, line);
-    print(text)
+    print(text)?;
+    own_files(&objects, &newest).await
+}
+
+/// Says which files of the daemon's own are in the newest moment, and which are not.
+async fn own_files(objects: &Objects, newest: &BackupManifest) -> Result {
+    if newest.own.is_none() {
+        return print(
+            "the daemon's own files (tokens, assignments, graphs, views) are not in the backup: an older version wrote it\n",
+        );
+    }
+    let list = match OwnList::fetch(objects, newest.own.as_deref()).await {
+        Ok(list) => list,
+        Err(error) if error.is_loss() => {
+            return print(format!("which of the daemon's own files are in the backup is lost: {error}\n"));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let bytes: u64 = list.files.iter().map(|file| file.bytes).sum();
+    let files = list.files.len();
+    print(format!(
+        "with {files} files of the daemon's own (tokens, assignments, graphs, views) of {bytes} bytes\n"
+    ))?;
+    list.left_out.iter().try_for_each(|left| print(format!("NOT IN THE BACKUP {left}\n")))
 }
 
 /// A moment: its time, its bytes, its positions.
@@ -242,6 +267,7 @@ async fn verify(settings: &BackupSettings) -> Result {
     for lost in &lost {
         print(format!("LOST {lost}\n"))?;
     }
+    own_files(&objects, &manifest).await?;
     match lost.len() {
         0 => print(format!("the backup of {} is whole\n", utc(manifest.time_ms.div_euclid(1000)))),
         count => Err(format!(

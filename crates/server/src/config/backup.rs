@@ -66,6 +66,7 @@ impl Reader<'_> {
                 requests_per_second: self.number("requests", given.requests.as_ref(), 1..=100_000)?,
             },
             keep: keep.transpose()?,
+            own: None,
         })
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 #[cfg(feature = "backup")]
-use backup::run::Running;
+use backup::own::OwnPaths;
+#[cfg(feature = "backup")]
+use backup::run::{BackupSettings, Running};
 use store::awaited::Awaited;
 
 #[cfg(feature = "backup")]
@@ -12,6 +14,18 @@ use crate::service::Service;
 use crate::settings::Settings;
 #[cfg(feature = "backup")]
 use crate::{backing, restoring};
+
+/// Where the daemon's own files are.
+#[cfg(feature = "backup")]
+fn own_paths(settings: &Settings) -> OwnPaths {
+    let directory = settings.own_directory();
+    OwnPaths {
+        store: directory.to_owned(),
+        tokens: settings.access.tokens.clone().unwrap_or_else(|| settings.tokens_in_store()),
+        assignments: directory.join("assignments"),
+        graphs: settings.templates.clone(),
+    }
+}
 
 /// What is done beside the store for its copies.
 #[derive(Default)]
@@ -45,9 +59,10 @@ impl Copies {
     /// Starts the threads.
     #[cfg(feature = "backup")]
     pub(super) fn start(&mut self, service: &Arc<Service>, settings: &mut Settings) -> Result<(), String> {
+        let own = own_paths(settings);
         let given = settings.backup.take();
         self.backing = given
-            .map(|given| backing::start(service, given))
+            .map(|given| backing::start(service, BackupSettings { own: Some(own), ..given }))
             .transpose()
             .map_err(|error| format!("cannot start the thread of the backup: {error}"))?;
         self.completing = self

@@ -32,14 +32,15 @@ impl Stripes {
         self.begin_naming().map_err(|error| StoreError::Replica(error.to_string()))
     }
 
-    /// Begins an epoch where the logs end now, and returns its number. Nothing is written to them meanwhile.
-    fn begin_epoch(&self, kept: &mut History) -> Result<u32, StoreError> {
+    /// Begins an epoch where the logs end now, and returns its number; `is_alone`: it answers alone until a follower has caught up. Nothing is written to them meanwhile.
+    fn begin_epoch(&self, kept: &mut History, is_alone: bool) -> Result<u32, StoreError> {
         let epoch = kept.next_epoch();
         let mut new = kept.clone();
         new.begin_epoch(epoch, self.moment());
+        new.is_alone = is_alone;
         self.keep_history(kept, new)?;
         self.options.shard.role.begin_epoch(epoch);
-        self.options.shard.role.set_alone(true);
+        self.options.shard.role.set_alone(is_alone);
         Ok(epoch)
     }
 
@@ -48,7 +49,7 @@ impl Stripes {
     pub(super) fn begin_own_epoch(&self) -> Result<(), StoreError> {
         let mut kept = lock(&self.history);
         if kept.role == Role::Restored && !self.options.follow {
-            self.begin_epoch(&mut kept)?;
+            self.begin_epoch(&mut kept, false)?;
             self.options.shard.role.set(Role::Primary);
         }
         Ok(())
@@ -190,7 +191,7 @@ impl Replica for Stripes {
             return Err(StoreError::Replica("this server is the primary already".into()));
         }
         self.options.shard.role.set(Role::Promoting);
-        let epoch = match self.settle().and_then(|()| self.begin_epoch(&mut kept)) {
+        let epoch = match self.settle().and_then(|()| self.begin_epoch(&mut kept, true)) {
             Ok(epoch) => epoch,
             Err(error) => {
                 self.options.shard.role.set(before);

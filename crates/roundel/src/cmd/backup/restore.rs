@@ -31,7 +31,7 @@ pub(super) fn run(
     let origin = Origin::of(settings);
     if names.is_empty() {
         let later = early.then_some(&origin);
-        let (restored, found) = fetch(settings, &Wanted { moment, shards: None, later }, to)?;
+        let (restored, found) = fetch(settings, &Wanted { moment, shards: None, later, own: true }, to)?;
         report(&restored, &found, to)?;
         return complain(&restored.lost);
     }
@@ -79,12 +79,30 @@ fn report(restored: &Restored, found: &Found, to: &Path) -> Result {
         to.display(),
         ends.join(",")
     ))?;
+    let own = &restored.own;
+    if !own.written.is_empty() {
+        print(format!("The daemon's own files are there, too: {}\n", own_names(&own.written)))?;
+    }
+    for left in &own.left_out {
+        print(format!("NOT RESTORED {left}\n"))?;
+    }
     match restored.later_bytes {
         0 => Ok(()),
         bytes => print(format!(
             "It can be served now: roundel serve fetches the other {bytes} bytes meanwhile, those first that are read\n"
         )),
     }
+}
+
+/// Names of files; those of graphs and views, which may be thousands, only by their number.
+fn own_names(written: &[String]) -> String {
+    let (graphs, others): (Vec<&String>, Vec<&String>) =
+        written.iter().partition(|name| name.starts_with("graphs/"));
+    let mut names: Vec<String> = others.into_iter().cloned().collect();
+    if !graphs.is_empty() {
+        names.push(format!("{} in graphs/, for the directory of [http] templates", graphs.len()));
+    }
+    names.join(", ")
 }
 
 fn complain<T: std::fmt::Display>(lost: &[T]) -> Result {
@@ -112,7 +130,7 @@ fn restore_files(
         find(&objects, moment).await.map_err(|error| error.to_string())
     })?;
     let some = shards_of(&found, names)?;
-    let mut wanted = Wanted { moment, shards: some.as_ref(), later: Some(origin) };
+    let mut wanted = Wanted { moment, shards: some.as_ref(), later: Some(origin), own: false };
     loop {
         let (restored, found) = fetch(settings, &wanted, part)?;
         let source = Part::open(settings, part)?;
