@@ -1,6 +1,6 @@
 //! Splits a line into words.
 //!
-//! Compat: found by experiment with rrdcached 1.7.2, pinned by `crates/server/tests/rrdcached_oracle.rs`: a
+//! Compat: found by experiment with rrdcached 1.7.2, pinned by `crates/server/tests/server/rrdcached_oracle.rs`: a
 //! word ends at one space or NUL; a backslash escapes the next byte; quotes have no meaning; two spaces
 //! enclose an empty word; a space at the end is followed by an empty word; a backslash at the very end
 //! invalidates the last word, as if it were absent.

@@ -1,14 +1,11 @@
 //! Clients that leave HTTP requests half done or answers unread: they are closed, and others do not wait for them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::Roundel;
+use crate::common::Roundel;
 use oracle::{Client, wait_until};
 use roundel_server::settings::LimitSettings;
 

@@ -1,13 +1,10 @@
 //! Debian's own clients, unmodified, against a striped store; and HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
-
-mod common;
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
+use crate::common::Roundel;
 use client::{ClientError, Daemon, Wire};
-use common::Roundel;
 use oracle::Client;
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::Permissions;

@@ -9,8 +9,8 @@ use roundel_server::access::{Access, AccessSettings, Anonymous, Principal};
 use roundel_server::http::access::Door;
 use roundel_server::ingest::IngestSettings;
 
-use super::common::http::{Answer, request_with};
-use super::common::{Clients, Roundel};
+use crate::common::http::{Answer, request_with};
+use crate::common::{Clients, Roundel};
 
 /// RRDs that the client may read, those among them that it may write, and those that it may only write.
 const READABLE: [&str; 5] = ["net/a/if.rrd", "net/b/if.rrd", "net/b/x y.rrd", "deep/1/2/cpu.rrd", "top.rrd"];

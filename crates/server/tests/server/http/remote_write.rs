@@ -10,10 +10,10 @@ use roundel_server::ingest::IngestSettings;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
 
-use super::common::Roundel;
-use super::common::http::{Answer, get, send};
 use super::prometheus::{encoded, program};
 use super::rights::{account, daemon, get_as, limited};
+use crate::common::Roundel;
+use crate::common::http::{Answer, get, send};
 
 const ONE: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 const TWO: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request\r\n";

@@ -5,9 +5,9 @@ use roundel_server::ingest::routes::{PUSH_BYTES_MAX, is_push};
 use roundel_server::push::http::PATHS;
 use serde_json::Value;
 
-use super::common::Roundel;
-use super::common::http::{Answer, get, send};
 use super::{description, example, filled, schema};
+use crate::common::Roundel;
+use crate::common::http::{Answer, get, send};
 
 /// Each kind of body is taken, with parameters that are not known here, too; what is wrong with a request is said as described.
 pub(super) fn check(roundel: &Roundel, description: &Value, of: (&str, &str), operation: &Value) {

@@ -5,8 +5,8 @@ use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use serde_json::{Value, json};
 
-use super::common::Roundel;
-use super::common::http::{get, request};
+use crate::common::Roundel;
+use crate::common::http::{get, request};
 
 const START: i64 = 1_700_000_000;
 

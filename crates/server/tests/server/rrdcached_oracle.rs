@@ -1,11 +1,8 @@
 //! The same scripts to Debian's rrdcached and to Roundel: the answers must match byte for byte.
 //!
 //! Differences listed in `docs/compatibility.md` are left out.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-mod common;
-
-use common::Roundel;
+use crate::common::Roundel;
 use oracle::random::Random;
 use oracle::{Client, Rrdcached};
 use protocol::rrdcached::command::Permissions;

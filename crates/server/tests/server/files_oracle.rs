@@ -1,9 +1,6 @@
 //! The files layout compared with Debian's rrdcached: pending updates, and writing on request.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-mod common;
-
-use common::Roundel;
+use crate::common::Roundel;
 use oracle::random::Random;
 use oracle::{Client, Rrdcached};
 use roundel_server::service::CreatePolicy;

@@ -1,12 +1,9 @@
 //! `/graph` against Debian's `rrdtool graphv` on the same daemon.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
-
-mod common;
 
 use std::process::Command;
 
-use common::Roundel;
-use common::http::{Answer, get, request};
+use crate::common::Roundel;
+use crate::common::http::{Answer, get, request};
 use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;

@@ -1,9 +1,6 @@
 //! What a definition may cost: every way to make or change an RRD asks before it takes memory.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-mod common;
-
-use common::Roundel;
+use crate::common::Roundel;
 use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use protocol::rrdcached::whole;

@@ -1,7 +1,4 @@
 //! Misbehaving clients, and many of them at once: no other connection is affected.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
-
-mod common;
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -9,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::Roundel;
-use common::engine::Recorder;
+use crate::common::Roundel;
+use crate::common::engine::Recorder;
 use oracle::random::Random;
 use oracle::{Client, wait_until};
 use protocol::rrdcached::command::Permissions;

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use roundel_server::http::access::WebAccess;
 
-use super::common::Roundel;
+use crate::common::Roundel;
 
 /// An authority for certificates.
 struct Authority {

@@ -1,8 +1,5 @@
 //! Frames (`docs/protocol/frames.md`): the same answers as in text, and an invalid frame ends only its own
 //! connection.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
-
-mod common;
 
 use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::Roundel;
-use common::engine::Recorder;
+use crate::common::Roundel;
+use crate::common::engine::Recorder;
 use oracle::random::Random;
 use oracle::{Client, wait_until};
 use protocol::frames::answer::{Answer, ENDED};

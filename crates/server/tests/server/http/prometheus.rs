@@ -13,9 +13,9 @@ use roundel_server::access::Anonymous;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
 
-use super::common::Roundel;
-use super::common::http::{get, request, request_with};
 use super::rights::{account, daemon};
+use crate::common::Roundel;
+use crate::common::http::{get, request, request_with};
 
 const START: i64 = 1_700_000_040;
 const STEP: i64 = 60;

@@ -1,8 +1,5 @@
 //! Answers that are longer than what clients may make the daemon hold: they are made piece by piece, and equal those
 //! that are made at once.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
-
-mod common;
 
 use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::Roundel;
+use crate::common::Roundel;
 use localtime::DumpTimes;
 use oracle::Client;
 use protocol::frames::answer::Answer;

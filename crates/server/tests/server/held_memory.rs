@@ -1,13 +1,10 @@
 //! What each connection holds is counted as memory for clients while it does, and no longer: on the budget itself, where the test of
 //! the process's memory (`crates/roundel/tests/memory.rs`) would not notice one that is missing.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use common::Roundel;
+use crate::common::Roundel;
 use oracle::{Client, wait_until};
 use protocol::rrdcached::whole;
 use roundel_server::limits::FRAMES_THREAD_BYTES;

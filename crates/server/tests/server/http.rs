@@ -1,30 +1,21 @@
 //! `/api/v1` compared with its own description and with RRDtool's output for the same RRDs.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-mod common;
-
-#[path = "http/access.rs"]
 mod access;
-#[path = "http/graphite.rs"]
 mod graphite;
-#[path = "http/page.rs"]
+mod limits;
 mod page;
-#[path = "http/prometheus.rs"]
 mod prometheus;
-#[path = "http/pushed.rs"]
 mod pushed;
-#[path = "http/remote_write.rs"]
 mod remote_write;
-#[path = "http/rights.rs"]
 mod rights;
 
 use std::process::Command;
 
+use crate::common::Roundel;
+use crate::common::http::{get, request};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_ipc::reader::StreamReader;
-use common::Roundel;
-use common::http::{get, request};
 use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
