@@ -1,7 +1,7 @@
 //! Names and passwords of basic authentication (RFC 7617), checked by bcrypt.
 //!
 //! A check takes some 70 ms by intention. So its result is kept, and only one runs at a time: a client that guesses gets no more of the
-//! machine than that, and clients that were let in before do not wait for it. Those that come anew find a place all the same
+//! machine than that, and clients that were let in before do not wait for it. Those that are new find a place all the same
 //! ([`Places`](super::places::Places)).
 
 use std::collections::{BTreeMap, HashMap};
