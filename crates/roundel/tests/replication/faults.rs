@@ -185,6 +185,14 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A reading of 40 sources that does not compress.
+fn reading(time: &mut u64) -> String {
+    *time += 1;
+    let value = |source: u64| (*time * 40 + source).wrapping_mul(0x9e37_79b9_7f4a_7c15) as f64 / 1e3;
+    let values: String = (0..40).map(|source| format!(":{}", value(source))).collect();
+    format!(" {time}{values}")
+}
+
 #[test]
 fn a_full_disk_on_either_side_loses_nothing_acknowledged() {
     let place = tempfile::tempdir().unwrap();
@@ -205,7 +213,15 @@ fn a_full_disk_on_either_side_loses_nothing_acknowledged() {
         updates.send_for(a, Duration::from_millis(300));
         disk.fill();
         // What is in memory or was there already may still be acknowledged, and then must not be lost.
-        updates.send_for(a, Duration::from_secs(3));
+        let wide: String = (0..40).map(|source| format!("DS:v{source}:GAUGE:1000000000:U:U ")).collect();
+        a.say(&format!("CREATE wide.rrd -b 1000000000 -s 1 {wide}RRA:LAST:0:1:2000"));
+        let mut time = BEGIN;
+        wait_until("a refusal", || {
+            let readings: String = (0..100).map(|_| reading(&mut time)).collect();
+            updates.send(a);
+            !a.say(&format!("UPDATE wide.rrd{readings}")).starts_with("0 ")
+        });
+        updates.send_for(a, Duration::from_secs(1));
         for server in &mut pair.servers {
             server.kill();
         }
