@@ -170,7 +170,7 @@ fn metric(http: &str, name: &str) -> Outcome<Option<f64>> {
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
     Ok(value)
 }
 
@@ -180,8 +180,8 @@ fn sent(http: &str) -> Outcome<f64> {
 
 /// Waits until a round of the backup has begun and ended after now.
 fn wait_for_backup(http: &str) -> Outcome<()> {
-    let rounds = || Ok(metric(http, "roundel_backup_rounds_total")?.unwrap_or_default());
-    let before: f64 = rounds()?;
+    let rounds = || Outcome::Ok(metric(http, "roundel_backup_rounds_total")?.unwrap_or_default());
+    let before = rounds()?;
     wait("a round of the backup", || Ok(rounds()? >= before + 2.0))
 }
 
@@ -250,7 +250,8 @@ fn restore(subject: &mut Subject, program: &Program, http: &str, measured: &mut 
     }
     // Ends with LAST of some RRDs, which must be that of the last round.
     subject.crash()?;
-    let rows = format!("FETCH {} AVERAGE", crate::workload::rrd_name(0));
+    let now = subject.now_seconds();
+    let rows = format!("FETCH {} AVERAGE {} {now}", crate::workload::rrd_name(0), now - 86_400);
     subject.client()?.ask(&rows)?;
     measured.first_answer.push(begun.elapsed().as_secs_f64());
     wait("the rest of the restore", || {

@@ -135,8 +135,7 @@ mod tests {
         }
         assert!(of_many.len() + of_one.len() <= PLACES);
         drop(of_many);
-        let of_few: Vec<_> =
-            (2..20).flat_map(|address| (0..8).filter_map(move |guess| Some((address, guess)))).collect();
+        let of_few: Vec<_> = (2..20).flat_map(|address| (0..8).map(move |guess| (address, guess))).collect();
         let of_few: Vec<_> =
             of_few.iter().filter_map(|(address, guess)| places.take(v4(*address), [*guess; 32])).collect();
         assert!(places.take(v4(100), [0; 32]).is_some(), "{}", of_few.len());
