@@ -175,12 +175,8 @@ fn point(out: &mut String, at: i64, value: f64) {
         0 => write!(out, "[{},\"", at / 1000),
         _ => write!(out, "[{},\"", time(at)),
     };
-    // Most values need none of the special spellings.
-    let size = value.abs();
-    let _ = match (1e-6..1e21).contains(&size) || value.to_bits() == 0 {
-        true => write!(out, "{value}\"]"),
-        false => write!(out, "{}\"]", number::text(value)),
-    };
+    number::write(out, value);
+    out.push_str("\"]");
 }
 
 /// A time in seconds, with thousandths if there are any.
