@@ -171,10 +171,12 @@ fn points(out: &mut String, points: impl Iterator<Item = (i64, f64)>) {
 }
 
 fn point(out: &mut String, at: i64, value: f64) {
-    let _ = match at % 1000 {
-        0 => write!(out, "[{},\"", at / 1000),
-        _ => write!(out, "[{},\"", time(at)),
-    };
+    out.push('[');
+    match at % 1000 {
+        0 => out.push_str(itoa::Buffer::new().format(at / 1000)),
+        _ => out.push_str(&time(at)),
+    }
+    out.push_str(",\"");
     number::write(out, value);
     out.push_str("\"]");
 }
