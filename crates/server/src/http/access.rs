@@ -17,7 +17,7 @@ use rustls::ServerConfig;
 
 pub use config::WebConfig;
 use passwords::{Credentials, PasswordChecks, Verdict};
-use places::Origin;
+use places::AddressGroup;
 
 use super::failure::Failure;
 use super::login::{self, LoggedIn, LoginForm, Sessions};
@@ -244,7 +244,7 @@ impl Door {
             return self.anonymous(users).map_or(Admission::Wrong, Admission::Known);
         }
         let Credentials::Password { name, password } = credentials else { return Admission::Wrong };
-        match self.passwords.check(users, Origin::of(peer), name, password).await {
+        match self.passwords.check(users, AddressGroup::of(peer), name, password).await {
             Verdict::Right => Admission::Known(access.of_user(name)),
             Verdict::Busy => Admission::Busy,
             Verdict::Wrong => Admission::Wrong,

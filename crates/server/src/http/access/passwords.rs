@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
-use super::places::{Origin, Places};
+use super::places::{AddressGroup, Places};
 
 /// What is checked for a name that there is not, so that its time does not tell: a hash of no known password, of usual cost.
 const UNKNOWN_USER: &str = "$2b$10$Oq.hx9lCXVoRvUdswSUqiO6MIOSiCWo71YQaXAOmWywXiPyoonrAu";
@@ -53,7 +53,7 @@ impl PasswordChecks {
     pub async fn check(
         &self,
         users: &BTreeMap<String, String>,
-        origin: Origin,
+        origin: AddressGroup,
         name: &str,
         password: &[u8],
     ) -> Verdict {
@@ -211,7 +211,7 @@ mod tests {
             ] {
                 let (name, password) = pair(text);
                 assert_eq!(
-                    checks.check(&users, Origin::Unix(0), &name, password.as_bytes()).await,
+                    checks.check(&users, AddressGroup::Unix(0), &name, password.as_bytes()).await,
                     want,
                     "{text}"
                 );
@@ -221,16 +221,28 @@ mod tests {
         // A changed password is not the kept one's.
         let changed = BTreeMap::from([("a".to_string(), hash("three"))]);
         let (name, password) = pair("a:one");
-        assert_eq!(checks.check(&changed, Origin::Unix(0), &name, password.as_bytes()).await, Verdict::Wrong);
+        assert_eq!(
+            checks.check(&changed, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Wrong
+        );
         let (name, password) = pair("a:three");
-        assert_eq!(checks.check(&changed, Origin::Unix(0), &name, password.as_bytes()).await, Verdict::Right);
+        assert_eq!(
+            checks.check(&changed, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Right
+        );
         // 73 bytes that begin with the right 72.
         let long = "x".repeat(72);
         let users = BTreeMap::from([("l".to_string(), bcrypt::hash(&long, 4).unwrap())]);
         let (name, password) = pair(&format!("l:{long}"));
-        assert_eq!(checks.check(&users, Origin::Unix(0), &name, password.as_bytes()).await, Verdict::Right);
+        assert_eq!(
+            checks.check(&users, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Right
+        );
         let (name, password) = pair(&format!("l:{long}y"));
-        assert_eq!(checks.check(&users, Origin::Unix(0), &name, password.as_bytes()).await, Verdict::Wrong);
+        assert_eq!(
+            checks.check(&users, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Wrong
+        );
     }
 
     #[tokio::test]
@@ -242,9 +254,9 @@ mod tests {
         let turn = checks.turn.acquire().await.unwrap();
         let guess = |address: u8, name: String| {
             let (checks, users) = (Arc::clone(&checks), Arc::clone(&users));
-            tokio::spawn(
-                async move { checks.check(&users, Origin::V4([10, 0, 0, address]), &name, b"x").await },
-            )
+            tokio::spawn(async move {
+                checks.check(&users, AddressGroup::V4([10, 0, 0, address]), &name, b"x").await
+            })
         };
         let mut guesses = Vec::new();
         for round in 0..20 {
@@ -254,7 +266,9 @@ mod tests {
         tokio::task::yield_now().await;
         let user = {
             let (checks, users) = (Arc::clone(&checks), Arc::clone(&users));
-            tokio::spawn(async move { checks.check(&users, Origin::V4([10, 0, 1, 1]), "a", b"one").await })
+            tokio::spawn(
+                async move { checks.check(&users, AddressGroup::V4([10, 0, 1, 1]), "a", b"one").await },
+            )
         };
         tokio::task::yield_now().await;
         drop(turn);
@@ -266,7 +280,7 @@ mod tests {
         assert!(busy > 700, "{busy}");
         // A password that was right needs no place, and no turn.
         let _turn = checks.turn.acquire().await.unwrap();
-        assert_eq!(checks.check(&users, Origin::Unix(1), "a", b"one").await, Verdict::Right);
+        assert_eq!(checks.check(&users, AddressGroup::Unix(1), "a", b"one").await, Verdict::Right);
     }
 
     #[tokio::test]

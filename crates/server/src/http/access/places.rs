@@ -22,7 +22,7 @@ const KNOWN_MAX: usize = 1000;
 
 /// Where a client comes from: an address of IPv4, a network of IPv6 as one customer has it, or a user of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
+pub enum AddressGroup {
     /// Four bytes.
     V4([u8; 4]),
     /// The first 48 bits.
@@ -31,16 +31,16 @@ pub enum Origin {
     Unix(u32),
 }
 
-impl Origin {
+impl AddressGroup {
     /// Where the client at the other end of a connection comes from.
-    pub fn of(peer: &Peer) -> Origin {
+    pub fn of(peer: &Peer) -> AddressGroup {
         match peer {
-            Peer::Unix { uid, .. } => Origin::Unix(*uid),
+            Peer::Unix { uid, .. } => AddressGroup::Unix(*uid),
             Peer::Tcp { address, .. } => match address.ip().to_canonical() {
-                IpAddr::V4(address) => Origin::V4(address.octets()),
+                IpAddr::V4(address) => AddressGroup::V4(address.octets()),
                 IpAddr::V6(address) => {
                     let [a, b, c, d, e, f, ..] = address.octets();
-                    Origin::V6([a, b, c, d, e, f])
+                    AddressGroup::V6([a, b, c, d, e, f])
                 }
             },
         }
@@ -54,22 +54,22 @@ pub struct Places(Mutex<Taken>);
 #[derive(Debug, Default)]
 struct Taken {
     /// Those that wait, by where they come from and a hash of the name.
-    waiting: HashMap<Origin, Vec<[u8; 32]>>,
+    waiting: HashMap<AddressGroup, Vec<[u8; 32]>>,
     /// Where a password was right, and when last.
-    known: HashMap<Origin, Instant>,
+    known: HashMap<AddressGroup, Instant>,
 }
 
 /// A place that is taken until this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct TakenPlace {
     places: Arc<Places>,
-    origin: Origin,
+    origin: AddressGroup,
     name: [u8; 32],
 }
 
 impl Places {
     /// A place for a client of this origin who says this name, which is hashed, if there is one.
-    pub fn take(self: &Arc<Self>, origin: Origin, name: [u8; 32]) -> Option<Place> {
+    pub fn take(self: &Arc<Self>, origin: AddressGroup, name: [u8; 32]) -> Option<TakenPlace> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let total: usize = taken.waiting.values().map(Vec::len).sum();
         let is_known = taken.known.contains_key(&origin);
@@ -84,11 +84,11 @@ impl Places {
             return None;
         }
         taken.waiting.entry(origin).or_default().push(name);
-        Some(Place { places: Arc::clone(self), origin, name })
+        Some(TakenPlace { places: Arc::clone(self), origin, name })
     }
 
     /// A password from there was right.
-    pub fn know(&self, origin: Origin) {
+    pub fn know(&self, origin: AddressGroup) {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.known.len() >= KNOWN_MAX
             && !taken.known.contains_key(&origin)
@@ -100,7 +100,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         let mut taken = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(own) = taken.waiting.get_mut(&self.origin) else { return };
@@ -117,8 +117,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn v4(number: u8) -> Origin {
-        Origin::V4([10, 0, 0, number])
+    fn v4(number: u8) -> AddressGroup {
+        AddressGroup::V4([10, 0, 0, number])
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         assert!(places.take(v4(200), [0; 32]).is_some());
         // Of these, no more than there is memory for.
         for number in 0..3 * KNOWN_MAX as u32 {
-            places.know(Origin::Unix(number));
+            places.know(AddressGroup::Unix(number));
         }
         assert_eq!(places.0.lock().unwrap().known.len(), KNOWN_MAX);
     }
@@ -170,7 +170,7 @@ mod tests {
     fn networks_of_ipv6_count_as_one_address() {
         let of = |text: &str| {
             let address = std::net::SocketAddr::new(text.parse().unwrap(), 1);
-            Origin::of(&Peer::Tcp { address, certificate: None })
+            AddressGroup::of(&Peer::Tcp { address, certificate: None })
         };
         assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:ffff::9"));
         assert_ne!(of("2001:db8:1::1"), of("2001:db8:2::1"));
