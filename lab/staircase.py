@@ -228,7 +228,7 @@ def sides(names, folder):
 
 def main():
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    words.add_argument("--rrds", type=int, default=2000)
+    words.add_argument("--rrds", type=int, default=800)
     words.add_argument("--pages", default="0.7,2,3.5,4.2,5.2,6.2,7.2,8.2,9.5,12",
                        help="memory for that many pages of each file")
     words.add_argument("--sides", default="librrd", help="librrd, no-advice, rrdcached:BATCH; separated by commas")

@@ -77,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "graph",
             "render",
             "rrd",
+            "rrd-file",
         ],
     ),
     ("librrd", &["cli", "client", "graph", "localtime", "protocol", "rrd-file", "rrd"]),

@@ -49,7 +49,7 @@ fn the_formula_for_lru_agrees() {
     for preset in [Preset::Mrtg, Preset::Cacti, Preset::LibreNms] {
         let geometry = preset.geometry();
         for batch in [1, 12] {
-            for pages in [0.5, 2.5, 4.5, 6.6, 8.6, 11.0, 15.0, 25.0, 40.0] {
+            for pages in [0.5, 2.5, 4.5, 6.6, 8.6, 11.0] {
                 let setup = Setup { geometry: geometry.clone(), batch, ..mrtg(1_000, pages) };
                 let setup = Setup { cache_pages: (1_000.0 * pages) as u64, ..setup };
                 let (got, want) = (faults(&setup), geometry.faults_in_lru(pages, batch));
