@@ -40,7 +40,8 @@ impl Shade {
 
     /// The colour of a series: told apart by people who do not see red and green, on both grounds.
     pub(crate) fn series(self, index: usize) -> Colour {
-        const LIGHT: [u32; 6] = [0x0061_a8ff, 0xc853_00ff, 0x2879_3dff, 0x8a3f_a8ff, 0x9a6b_00ff, 0x5561_70ff];
+        const LIGHT: [u32; 6] =
+            [0x0061_a8ff, 0xc853_00ff, 0x2879_3dff, 0x8a3f_a8ff, 0x9a6b_00ff, 0x5561_70ff];
         const DARK: [u32; 6] = [0x5fb0_ffff, 0xff9a_4dff, 0x74d0_8aff, 0xd59c_f0ff, 0xf0c6_50ff, 0xb3bc_c8ff];
         Colour::new(if self == Shade::Light { LIGHT } else { DARK }[index % 6])
     }
@@ -101,14 +102,21 @@ struct Scale {
 impl Scale {
     fn new(values: impl Iterator<Item = f64>, logarithmic: bool, pixels: (f64, f64)) -> Scale {
         let usable = values.filter(|value| value.is_finite() && (!logarithmic || *value > 0.0));
-        let (low, high) = usable.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) =
+            usable.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = if low > high { (1.0, 10.0) } else { (low, high) };
         let (from, to) = if logarithmic {
             (10f64.powf((low.log10() * 4.0).floor() / 4.0), 10f64.powf((high.log10() * 4.0).ceil() / 4.0))
         } else {
             (low.min(0.0), high)
         };
-        let to = if to > from { to } else if logarithmic { from * 10.0 } else { from + 1.0 };
+        let to = if to > from {
+            to
+        } else if logarithmic {
+            from * 10.0
+        } else {
+            from + 1.0
+        };
         Scale { from, to, logarithmic, pixels }
     }
 
@@ -260,8 +268,14 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        for (value, want) in [(320_000.0, "320k"), (1_500_000.0, "1.5M"), (0.0341, "0.0341"), (0.0, "0"), (3.4236, "3.42"), (5_000.0, "5000")]
-        {
+        for (value, want) in [
+            (320_000.0, "320k"),
+            (1_500_000.0, "1.5M"),
+            (0.0341, "0.0341"),
+            (0.0, "0"),
+            (3.4236, "3.42"),
+            (5_000.0, "5000"),
+        ] {
             assert_eq!(short_number(value), want);
         }
     }
@@ -279,7 +293,9 @@ mod tests {
     #[test]
     fn odd_values_do_no_harm() {
         for logarithmic in [false, true] {
-            for values in [vec![], vec![f64::NAN], vec![0.0], vec![-1.0, f64::INFINITY], vec![5.0], vec![1e-300, 1e300]] {
+            for values in
+                [vec![], vec![f64::NAN], vec![0.0], vec![-1.0, f64::INFINITY], vec![5.0], vec![1e-300, 1e300]]
+            {
                 let scale = Scale::new(values.iter().copied(), logarithmic, (0.0, 100.0));
                 assert!(scale.to > scale.from);
                 assert!(scale.ticks().len() < 2_000);

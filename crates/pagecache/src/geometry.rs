@@ -81,7 +81,8 @@ impl Geometry {
                 offset: archive.offset,
                 shared: 0.0,
             };
-            shape.shared = shape.first_page_share() * archives.last().map_or(1.0, |before| before.last_page_share());
+            shape.shared =
+                shape.first_page_share() * archives.last().map_or(1.0, |before| before.last_page_share());
             archives.push(shape);
         }
         Geometry {
@@ -103,9 +104,9 @@ impl Geometry {
             limits: Limits::FILE,
             file_name: b"",
         };
-        parse_create(&options, words).map(|definition| Geometry::of(&definition)).map_err(|error| {
-            format!("no RRD can be made of these data sources and archives: {error}")
-        })
+        parse_create(&options, words)
+            .map(|definition| Geometry::of(&definition))
+            .map_err(|error| format!("no RRD can be made of these data sources and archives: {error}"))
     }
 
     /// Pages of the file: P in the formulas is [`MODEL_PAGE_BYTES`].

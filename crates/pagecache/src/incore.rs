@@ -165,7 +165,8 @@ mod tests {
 
     use super::*;
 
-    const CREATE: &str = "-b 1000000000 -s 300 DS:a:GAUGE:600:U:U DS:b:GAUGE:600:U:U RRA:AVERAGE:0.5:1:800 RRA:MAX:0.5:6:800";
+    const CREATE: &str =
+        "-b 1000000000 -s 300 DS:a:GAUGE:600:U:U DS:b:GAUGE:600:U:U RRA:AVERAGE:0.5:1:800 RRA:MAX:0.5:6:800";
 
     #[test]
     fn pages_of_an_rrd_are_told_apart() {
@@ -180,7 +181,8 @@ mod tests {
         assert_eq!(found.share, Share { cached: 7, pages: 7 }, "just written: {found:?}");
         let pages = |found: &FilePages| found.by_part.map(|share| (share.cached, share.pages));
         let parts = found.parts.as_ref().unwrap();
-        let active: Vec<u64> = (0..2).map(|archive| parts.active_page(archive)).filter(|page| *page > 0).collect();
+        let active: Vec<u64> =
+            (0..2).map(|archive| parts.active_page(archive)).filter(|page| *page > 0).collect();
         let active = active.len() as u64 - u64::from(active.len() == 2 && active[0] == active[1]);
         assert_eq!(pages(&found), [(1, 1), (active, active), (6 - active, 6 - active), (0, 0)]);
         assert_eq!((parts.archive_name(0), parts.archive_pages(0)), ("AVERAGE:1".to_string(), (0, 4)));

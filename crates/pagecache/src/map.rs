@@ -103,10 +103,13 @@ impl Row {
         let count = pages.min(CELLS_MAX);
         let cell = |index: u64| {
             // All pages that share a cell: it shows the first part among them.
-            let (from, to) = (index * pages / count, ((index + 1) * pages / count).max(index * pages / count + 1));
+            let (from, to) =
+                (index * pages / count, ((index + 1) * pages / count).max(index * pages / count + 1));
             let part = match &file.parts {
                 None => Part::Other,
-                Some(parts) => (from..to.min(from + CELLS_MAX)).map(|page| parts.of(page)).min().unwrap_or(Part::Other),
+                Some(parts) => {
+                    (from..to.min(from + CELLS_MAX)).map(|page| parts.of(page)).min().unwrap_or(Part::Other)
+                }
             };
             (part, 2 * file.cached_in(from, to) >= to - from)
         };
@@ -166,7 +169,11 @@ mod tests {
         }
         assert!(map.rows.len() <= ROWS_MAX && map.rows.len() > ROWS_MAX / 4, "{}", map.rows.len());
         assert_eq!(map.seen.div_ceil(map.every), map.rows.len() as u64);
-        assert!(map.caption(7).starts_with("100000 files, of which every 256th is shown"), "{}", map.caption(7));
+        assert!(
+            map.caption(7).starts_with("100000 files, of which every 256th is shown"),
+            "{}",
+            map.caption(7)
+        );
     }
 
     #[test]

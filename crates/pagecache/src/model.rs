@@ -74,7 +74,11 @@ impl Geometry {
         let b = batch as f64;
         let header = if batch <= updates { 0.0 } else { self.header_pages() as f64 / b };
         let archive = |archive: &ArchiveShape| {
-            if archive.interval(batch) <= updates { archive.new_pages() } else { archive.pages_per_flush(b) / b }
+            if archive.interval(batch) <= updates {
+                archive.new_pages()
+            } else {
+                archive.pages_per_flush(b) / b
+            }
         };
         header + self.archives.iter().map(archive).sum::<f64>()
     }
@@ -215,7 +219,8 @@ mod tests {
     #[test]
     fn an_lru_cache_has_softer_edges() {
         let mrtg = Preset::Mrtg.geometry();
-        let want = [(0.5, 3.32, 0.04), (4.2, 0.83, 0.02), (5.2, 0.34, 0.1), (7.2, 0.041, 0.1), (9.5, 0.017, 0.4)];
+        let want =
+            [(0.5, 3.32, 0.04), (4.2, 0.83, 0.02), (5.2, 0.34, 0.1), (7.2, 0.041, 0.1), (9.5, 0.017, 0.4)];
         for (pages, faults, tolerance) in want {
             check(mrtg.faults_in_lru(pages, 1), faults, tolerance * faults);
         }

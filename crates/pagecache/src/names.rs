@@ -125,11 +125,9 @@ mod tests {
             found(&[directory.path().to_path_buf()], None),
             ["a/b/z.rrd", "a/other", "a/y.rrd", "x.rrd"]
         );
-        assert_eq!(found(&[at("a"), at("none"), at("a/other")], Some("rrd")), [
-            "!none",
-            "a/b/z.rrd",
-            "a/other",
-            "a/y.rrd"
-        ]);
+        assert_eq!(
+            found(&[at("a"), at("none"), at("a/other")], Some("rrd")),
+            ["!none", "a/b/z.rrd", "a/other", "a/y.rrd"]
+        );
     }
 }

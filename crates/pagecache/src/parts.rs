@@ -80,7 +80,8 @@ impl Parts {
 
     /// The pages that are [`Part::Active`], ascending.
     pub fn active_pages(&self) -> Vec<u64> {
-        let mut pages: Vec<u64> = self.active.iter().copied().filter(|page| self.of(*page) == Part::Active).collect();
+        let mut pages: Vec<u64> =
+            self.active.iter().copied().filter(|page| self.of(*page) == Part::Active).collect();
         pages.sort_unstable();
         pages.dedup();
         pages

@@ -352,7 +352,10 @@ mod tests {
         let most = |layout| wisconsin(layout, 8.0).rrds_max();
         let (readahead, advice) = (most(Layout::Readahead { pages: 32 }), most(Layout::Advice));
         let (buffered, stripes) = (most(Layout::Rrdcached { batch: 12 }), most(Layout::RoundelStripes));
-        assert!(readahead < advice && advice < buffered && buffered < stripes, "{readahead} {advice} {buffered} {stripes}");
+        assert!(
+            readahead < advice && advice < buffered && buffered < stripes,
+            "{readahead} {advice} {buffered} {stripes}"
+        );
     }
 
     #[test]
@@ -370,7 +373,10 @@ mod tests {
 
     #[test]
     fn stripes_write_what_was_measured() {
-        let machine = |preset: Preset| Machine { geometry: preset.geometry(), ..wisconsin(Layout::RoundelStripes, 8.0) };
+        let machine = |preset: Preset| Machine {
+            geometry: preset.geometry(),
+            ..wisconsin(Layout::RoundelStripes, 8.0)
+        };
         let collectd = machine(Preset::Collectd).load();
         // bench/RESULTS.md: 12.1 and 12.5 bytes per value of W1.
         assert!((collectd.bytes_per_update - 12.3).abs() < 1.0, "{}", collectd.bytes_per_update);

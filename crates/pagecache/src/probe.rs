@@ -41,7 +41,9 @@ pub fn measure(directory: &Path, progress: &mut dyn FnMut(f64)) -> io::Result<Di
     rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
     if cachestat(&file).is_ok_and(|counts| counts.cached > FILE_BYTES / PAGE_BYTES as u64 / 10) {
-        return Err(io::Error::other("its file system keeps files in memory: give the figures with --iops and --mbps"));
+        return Err(io::Error::other(
+            "its file system keeps files in memory: give the figures with --iops and --mbps",
+        ));
     }
     let pages = FILE_BYTES / PAGE_BYTES as u64;
     let (start, mut page, mut count) = (Instant::now(), 0u64, 0u64);

@@ -2,7 +2,7 @@
 //!
 //! The sequence is that of a poller: all RRDs in the same order in each pass, each with newest rows at random places, rows that
 //! end where the clock says. Nothing is drawn while it runs: an RRD's places are a hash of the seed, so that they take no memory.
-//! Memory: 9 bytes for each page of each file, whether it is cached or not ([`Setup::memory_bytes`]).
+//! Memory: 9 or 10 bytes for each page of each file, whether it is cached or not ([`Setup::memory_bytes`]).
 
 mod linux;
 mod list;
@@ -17,6 +17,8 @@ use lru::LruCache;
 pub const MEMORY_MAX: u64 = 16 << 30;
 /// Passes before the counted ones, besides those in which rows of the longer archives end.
 const WARM_PASSES: u64 = 12;
+/// After how long the kernel writes what was changed, in seconds: `vm.dirty_expire_centisecs`.
+const WRITTEN_SECONDS: f64 = 30.0;
 /// Pages of a ring that the passes before the counted ones bring, if there is room for more than is written.
 const RING_PAGES_MAX: u64 = 64;
 /// Counted passes unless others are given: at most a day of five-minute steps.
@@ -76,12 +78,14 @@ trait Cache {
     fn touch(&mut self, page: u32, row: bool) -> bool;
     /// Puts a page in that was read ahead; whether it had to be read.
     fn bring(&mut self, page: u32) -> bool;
+    /// All that was touched so far is written.
+    fn tick(&mut self) {}
 }
 
 impl Setup {
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> u64 {
-        9 * self.pages()
+        self.pages().saturating_mul(if self.policy == Policy::Lru { 9 } else { 10 })
     }
 
     fn pages(&self) -> u64 {
@@ -152,7 +156,8 @@ impl Setup {
     fn warm_passes(&self, longest: u64, batch: u64) -> Vec<u64> {
         let archives = &self.geometry.archives;
         // Far from zero, so that every ring has been full.
-        let around = archives.iter().map(|archive| archive.rows.saturating_mul(archive.updates_per_row)).max();
+        let around =
+            archives.iter().map(|archive| archive.rows.saturating_mul(archive.updates_per_row)).max();
         let start = (around.unwrap_or(0) / batch).saturating_add(3 * longest.div_ceil(batch) + WARM_PASSES);
         let mut warm: Vec<u64> = (start - WARM_PASSES..start).collect();
         let rings_may_stay =
@@ -177,7 +182,12 @@ impl Setup {
         let file_pages = self.geometry.file_pages();
         let header = self.geometry.header_pages();
         let ending = self.ending(pass, batch);
+        let ticks = (self.geometry.step * batch as f64 / WRITTEN_SECONDS).max(1.0);
+        let rrds_per_tick = ((f64::from(self.rrds) / ticks) as u64).max(1);
         for rrd in 0..u64::from(self.rrds) {
+            if rrd.is_multiple_of(rrds_per_tick) {
+                cache.tick();
+            }
             let first = rrd * file_pages;
             for page in 0..header {
                 self.touch(cache, (first, page), false, counts);

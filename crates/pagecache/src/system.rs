@@ -209,7 +209,8 @@ pub fn fuzz_counters(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    const VMSTAT: &str = "nr_free_pages 7\npgfault 1000\npgmajfault 40\nworkingset_refault_file 9\npgsteal_file 12\n";
+    const VMSTAT: &str =
+        "nr_free_pages 7\npgfault 1000\npgmajfault 40\nworkingset_refault_file 9\npgsteal_file 12\n";
     const PRESSURE: &str = "some avg10=0.00 avg60=0.00 avg300=0.00 total=38487365\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9696381\n";
     const DISK: &str = " 100 1 800 5 200 2 1600 7 0 9 9\n";
 
@@ -223,7 +224,11 @@ mod tests {
         let all = [1000, 40, 9, 12, 38_487_365, 9_696_381].map(Some).into_iter().chain([None, None]);
         let all: Vec<_> = all.chain([100, 800 * 512, 200, 1600 * 512].map(Some)).collect();
         assert_eq!(counters.values().to_vec(), all);
-        let rates = Rates::between(&Counters { faults: Some(0), major_faults: Some(20), ..counters }, &counters, 10.0);
+        let rates = Rates::between(
+            &Counters { faults: Some(0), major_faults: Some(20), ..counters },
+            &counters,
+            10.0,
+        );
         assert_eq!((rates.get("major_faults"), rates.hit_rate()), (Some(2.0), Some(0.98)));
         assert_eq!(Rates::between(&counters, &Counters::default(), 10.0).get("reads"), None);
     }

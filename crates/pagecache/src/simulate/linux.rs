@@ -1,9 +1,11 @@
 //! Two lists and refaults, as Linux without the multi-generational LRU has them for pages of files.
 //!
 //! A page enters the inactive list. One that is touched twice there goes to the active list; touches do not count that come
-//! through a mapping with advice RANDOM or SEQUENTIAL (`vma_has_recency`). The end of the inactive list is dropped. While the
-//! active list is longer than the inactive one, its end becomes inactive. A page that is read again after fewer evictions and
+//! through a mapping with advice RANDOM or SEQUENTIAL (`vma_has_recency`). A page that is read again after fewer evictions and
 //! activations than there are active pages was dropped too early: it goes to the active list at once (`mm/workingset.c`).
+//! When there is no room, the end of the inactive list is dropped, unless it is not yet written: then it goes to the active list
+//! (`mm/vmscan.c`). If the active list is the longer one, or pages went there that had been dropped too early, its end becomes
+//! inactive until both are of a length.
 //! Reasons for what it does differently from a real kernel are in `docs/capacity.md`.
 
 use super::Cache;
@@ -11,6 +13,9 @@ use super::list::Lists;
 
 const INACTIVE: u32 = 0;
 const ACTIVE: u32 = 1;
+
+/// Pages that are dropped at a time: `SWAP_CLUSTER_MAX`.
+const CLUSTER: u32 = 32;
 
 /// Where a page is, and whether it was touched once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +39,11 @@ pub(super) struct LinuxCache {
     active: u32,
     /// Evictions and activations so far; it may wrap around, as in the kernel.
     clock: u32,
+    /// Whether a page was activated because it had been dropped too early, since pages were dropped the last time.
+    refaulted: bool,
+    /// For each page, the time of its last touch, and the time now: a page that was not touched since the last tick is written.
+    touched: Vec<u8>,
+    time: u8,
     random_advice: bool,
 }
 
@@ -47,6 +57,9 @@ impl LinuxCache {
             inactive: 0,
             active: 0,
             clock: 0,
+            refaulted: false,
+            touched: vec![0; pages as usize],
+            time: 1,
             random_advice,
         }
     }
@@ -73,24 +86,52 @@ impl LinuxCache {
     }
 
     fn make_room(&mut self) {
-        while self.active > self.inactive {
-            let Some(page) = self.lists.last(ACTIVE) else { break };
-            self.lists.remove(page);
-            self.lists.push(INACTIVE, page);
-            self.states[page as usize] = State::Inactive;
-            self.active -= 1;
-            self.inactive += 1;
-        }
         if self.active + self.inactive < self.room {
             return;
         }
-        if let Some(page) = self.lists.last(INACTIVE) {
-            self.lists.remove(page);
-            self.inactive -= 1;
-            self.states[page as usize] = State::Dropped;
-            self.lists.note(page, self.clock);
-            self.clock = self.clock.wrapping_add(1);
+        let deactivates = self.refaulted || self.active > self.inactive;
+        self.refaulted = false;
+        let (mut wanted, mut tries) = (CLUSTER.min(self.room / 8).max(1), self.room);
+        while wanted > 0 {
+            while (deactivates && self.active > self.inactive || self.inactive == 0) && self.deactivate() {}
+            // If nothing is written, the kernel waits until it is.
+            if tries > 0 && self.keep_unwritten() {
+                tries -= 1;
+                continue;
+            }
+            self.drop_one();
+            wanted -= 1;
         }
+    }
+
+    /// Moves the end of the inactive list to the active one if it is not yet written.
+    fn keep_unwritten(&mut self) -> bool {
+        let unwritten = |page: &u32| self.touched[*page as usize] == self.time;
+        let Some(page) = self.lists.last(INACTIVE).filter(unwritten) else { return false };
+        self.lists.remove(page);
+        self.inactive -= 1;
+        self.activate(page);
+        true
+    }
+
+    /// Moves the end of the active list; false if it is empty.
+    fn deactivate(&mut self) -> bool {
+        let Some(page) = self.lists.last(ACTIVE) else { return false };
+        self.lists.remove(page);
+        self.lists.push(INACTIVE, page);
+        self.states[page as usize] = State::Inactive;
+        self.active -= 1;
+        self.inactive += 1;
+        true
+    }
+
+    fn drop_one(&mut self) {
+        let Some(page) = self.lists.last(INACTIVE) else { return };
+        self.lists.remove(page);
+        self.inactive -= 1;
+        self.states[page as usize] = State::Dropped;
+        self.lists.note(page, self.clock);
+        self.clock = self.clock.wrapping_add(1);
     }
 }
 
@@ -98,10 +139,15 @@ impl Cache for LinuxCache {
     #[inline]
     fn touch(&mut self, page: u32, row: bool) -> bool {
         let hit = !self.bring(page);
+        self.touched[page as usize] = self.time;
         if !(row && self.random_advice) {
             self.reference(page);
         }
         hit
+    }
+
+    fn tick(&mut self) {
+        self.time = self.time.wrapping_add(1);
     }
 
     fn bring(&mut self, page: u32) -> bool {
@@ -112,6 +158,7 @@ impl Cache for LinuxCache {
         let distance = self.clock.wrapping_sub(self.lists.noted(page));
         self.make_room();
         if state == State::Dropped && distance <= self.active {
+            self.refaulted = true;
             self.activate(page);
         } else {
             self.lists.push(INACTIVE, page);

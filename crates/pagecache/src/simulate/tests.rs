@@ -20,7 +20,8 @@ fn faults(setup: &Setup) -> f64 {
 
 #[test]
 fn the_table_of_the_reconstruction() {
-    let want = [(0.5, 3.32, 0.02), (4.2, 0.83, 0.02), (5.2, 0.34, 0.03), (7.2, 0.041, 0.1), (9.5, 0.017, 0.15)];
+    let want =
+        [(0.5, 3.32, 0.02), (4.2, 0.83, 0.02), (5.2, 0.34, 0.03), (7.2, 0.041, 0.1), (9.5, 0.017, 0.15)];
     for (pages, faults_wanted, tolerance) in want {
         let got = faults(&mrtg(2_000, pages));
         assert!((got / faults_wanted - 1.0).abs() < tolerance, "{pages}: {got} and not {faults_wanted}");

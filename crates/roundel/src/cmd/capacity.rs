@@ -120,7 +120,9 @@ enum PolicyName {
 
 /// A count of at least 1 with k or M.
 fn count(text: &str) -> Result<u64> {
-    scaled(text, 1_000).filter(|count| *count >= 1).ok_or_else(|| "a number such as 20500, 320k or 1M".to_string())
+    scaled(text, 1_000)
+        .filter(|count| *count >= 1)
+        .ok_or_else(|| "a number such as 20500, 320k or 1M".to_string())
 }
 
 /// Bytes with k, M, G or T, each 1024 times the one before.
@@ -193,7 +195,8 @@ impl Arguments {
     }
 
     fn setup(&self, machine: &Machine) -> Result<Setup> {
-        let rrds = u32::try_from(machine.rrds).map_err(|_| format!("cannot simulate {} RRDs", machine.rrds))?;
+        let rrds =
+            u32::try_from(machine.rrds).map_err(|_| format!("cannot simulate {} RRDs", machine.rrds))?;
         let kernel = machine.rrds.saturating_mul(plan::KERNEL_BYTES_PER_FILE);
         Ok(Setup {
             geometry: machine.geometry.clone(),
@@ -202,7 +205,10 @@ impl Arguments {
             policy: match self.policy {
                 PolicyName::Lru => Policy::Lru,
                 PolicyName::Linux => Policy::Linux {
-                    random_advice: matches!(machine.layout, Layout::Advice | Layout::Rrdcached { .. } | Layout::Buffering { .. }),
+                    random_advice: matches!(
+                        machine.layout,
+                        Layout::Advice | Layout::Rrdcached { .. } | Layout::Buffering { .. }
+                    ),
                 },
             },
             readahead: match machine.layout {
@@ -219,12 +225,8 @@ impl Arguments {
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result {
     let (geometry, described) = arguments.source.geometry()?;
-    let layouts = [
-        LayoutName::Advice,
-        LayoutName::Rrdcached,
-        LayoutName::RoundelFiles,
-        LayoutName::RoundelStripes,
-    ];
+    let layouts =
+        [LayoutName::Advice, LayoutName::Rrdcached, LayoutName::RoundelFiles, LayoutName::RoundelStripes];
     let layouts = layouts.map(|name| arguments.layout(name, geometry.step));
     let machine = Machine {
         layout: arguments.layout(arguments.layout, geometry.step),

@@ -66,7 +66,11 @@ pub fn run(arguments: &Arguments) -> Result {
         let path = match found {
             Ok(path) => path,
             Err(unreadable) => {
-                failures.push(format!("cannot look at \"{}\": {}", unreadable.path.display(), unreadable.error));
+                failures.push(format!(
+                    "cannot look at \"{}\": {}",
+                    unreadable.path.display(),
+                    unreadable.error
+                ));
                 continue;
             }
         };
@@ -95,7 +99,10 @@ pub fn run(arguments: &Arguments) -> Result {
 
 fn text(advised: &Advised) -> String {
     let Advised { before, synced, after } = advised;
-    let mut text = format!("{} of {} pages in the page cache before, {} after", before.cached, before.pages, after.cached);
+    let mut text = format!(
+        "{} of {} pages in the page cache before, {} after",
+        before.cached, before.pages, after.cached
+    );
     if *synced > 0 {
         text += &format!("; {synced} were written first");
     }

@@ -93,14 +93,19 @@ pub fn run(arguments: &Arguments) -> Result {
     let wants_parts = arguments.parts || arguments.map || arguments.png.is_some();
     let question = Question { parts: wants_parts, pages: arguments.map || arguments.png.is_some() };
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let (mut headers, mut totals, mut failures) = (HeaderReader::default(), Totals::default(), Failures::default());
+    let (mut headers, mut totals, mut failures) =
+        (HeaderReader::default(), Totals::default(), Failures::default());
     let mut map = arguments.png.as_ref().map(|_| PageMap::new());
     let bar = bar();
     for found in Files::new(names(&arguments.paths, arguments.stdin), arguments.rrd.then_some("rrd")) {
         let path = match found {
             Ok(path) => path,
             Err(unreadable) => {
-                failures.push(format!("cannot look at \"{}\": {}", unreadable.path.display(), unreadable.error));
+                failures.push(format!(
+                    "cannot look at \"{}\": {}",
+                    unreadable.path.display(),
+                    unreadable.error
+                ));
                 continue;
             }
         };
@@ -117,7 +122,11 @@ pub fn run(arguments: &Arguments) -> Result {
             map.add(&pages);
         }
         if !arguments.summary {
-            let text = if arguments.json { file_json(&path, &pages) + "\n" } else { file_text(&path, &pages, arguments) };
+            let text = if arguments.json {
+                file_json(&path, &pages) + "\n"
+            } else {
+                file_text(&path, &pages, arguments)
+            };
             if !written(out.write_all(text.as_bytes()))? {
                 return Ok(());
             }
@@ -266,8 +275,15 @@ impl Totals {
             each(cached),
             each(bytes) / 1e3
         );
-        for (part, share) in Part::ALL.iter().zip(&self.by_part).filter(|(_, share)| parts && share.pages > 0) {
-            text += &format!("  {:<8} {} of {} pages, {:.2} a file\n", part.name(), share.cached, share.pages, each(share.cached));
+        for (part, share) in Part::ALL.iter().zip(&self.by_part).filter(|(_, share)| parts && share.pages > 0)
+        {
+            text += &format!(
+                "  {:<8} {} of {} pages, {:.2} a file\n",
+                part.name(),
+                share.cached,
+                share.pages,
+                each(share.cached)
+            );
         }
         text
     }

@@ -86,12 +86,20 @@ fn interval(text: &str) -> Result<u64> {
 pub fn run(arguments: &Arguments) -> Result {
     let Command::Watch(arguments) = &arguments.command;
     let directory = &arguments.directory;
-    let sampler = Sampler::new(directory, arguments.cgroup.as_deref())
-        .map_err(|error| format!("cannot watch \"{}\": {error}; name a directory, and with --cgroup one of a control group", directory.display()))?;
+    let sampler = Sampler::new(directory, arguments.cgroup.as_deref()).map_err(|error| {
+        format!(
+            "cannot watch \"{}\": {error}; name a directory, and with --cgroup one of a control group",
+            directory.display()
+        )
+    })?;
     for missing in sampler.missing() {
         eprintln!("roundel: {missing} is not there: what it counts stays unknown");
     }
-    let mut recorder = arguments.to.as_deref().map(|to| Recorder::start(to, &arguments.name, arguments.interval)).transpose()?;
+    let mut recorder = arguments
+        .to
+        .as_deref()
+        .map(|to| Recorder::start(to, &arguments.name, arguments.interval))
+        .transpose()?;
     stop_on_signals();
     let cannot = |error: std::io::Error| format!("cannot read the counters: {error}");
     let (mut before, mut at) = (sampler.sample().map_err(cannot)?, Instant::now());
@@ -108,7 +116,9 @@ pub fn run(arguments: &Arguments) -> Result {
         let rates = Rates::between(&before, &now, at.elapsed().as_secs_f64());
         (before, at) = (now, Instant::now());
         if line % 20 == 0 {
-            print("time                      hit  faults  refaults   dropped   mem    io   reads  writes   MB/s\n")?;
+            print(
+                "time                      hit  faults  refaults   dropped   mem    io   reads  writes   MB/s\n",
+            )?;
         }
         print(self::line(&rates))?;
         if let Some(recorder) = &mut recorder {

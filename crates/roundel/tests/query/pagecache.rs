@@ -41,7 +41,13 @@ fn tree() -> (tempfile::TempDir, Vec<PathBuf>) {
     tool.run(&format!("create x.rrd {CREATE}")).unwrap();
     let rrd = std::fs::read(tool.path("x.rrd")).unwrap();
     let mut paths = Vec::new();
-    for (name, bytes) in [("a.rrd", &rrd[..]), ("sub/b.rrd", &rrd), ("sub/c.rrd", &rrd), ("odd", &rrd[..9_000]), ("empty", b"")] {
+    for (name, bytes) in [
+        ("a.rrd", &rrd[..]),
+        ("sub/b.rrd", &rrd),
+        ("sub/c.rrd", &rrd),
+        ("odd", &rrd[..9_000]),
+        ("empty", b""),
+    ] {
         let path = directory.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
@@ -102,7 +108,10 @@ fn pages_are_those_of_fincore_and_vmtouch() {
     assert_eq!(check_same(&paths[..1]), [2]);
     let map = good(&["fincore", "--map", "--parts", text(&paths[0])]);
     let letters = map.lines().nth(10).unwrap_or_else(|| panic!("{map}")).trim();
-    assert!(letters.len() == 26 && letters.starts_with('h') && letters[5..6].chars().all(char::is_uppercase), "{map}");
+    assert!(
+        letters.len() == 26 && letters.starts_with('h') && letters[5..6].chars().all(char::is_uppercase),
+        "{map}"
+    );
 }
 
 #[test]
@@ -110,9 +119,13 @@ fn a_map_is_drawn_and_what_fails_is_named() {
     let (directory, paths) = tree();
     let picture = directory.path().join("map.png");
     let missing = directory.path().join("missing.rrd");
-    let output = roundel(&["fincore", "--summary", "--png", text(&picture), text(directory.path()), text(&missing)]);
+    let output =
+        roundel(&["fincore", "--summary", "--png", text(&picture), text(directory.path()), text(&missing)]);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && errors.contains("missing.rrd") && errors.contains("1 failed"), "{errors}");
+    assert!(
+        !output.status.success() && errors.contains("missing.rrd") && errors.contains("1 failed"),
+        "{errors}"
+    );
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("5 files: "), "{output:?}");
     assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_roundel"))
@@ -137,7 +150,6 @@ fn a_watched_system_is_recorded() {
     let mut tool = RrdTool::start().unwrap();
     std::fs::copy(directory.path().join("pagecache.rrd"), tool.path("p.rrd")).unwrap();
     let info = tool.run("info p.rrd").unwrap();
-    let info = info.join("\n");
     assert!(info.contains("ds[major_faults].type = \"DERIVE\"") && info.contains("step = 1"), "{info}");
     // Ctrl-C ends it in order.
     let child = Command::new(env!("CARGO_BIN_EXE_roundel"))
@@ -157,7 +169,19 @@ fn a_watched_system_is_recorded() {
 
 #[test]
 fn capacity_answers_by_model_and_simulation() {
-    let words = ["capacity", "--preset", "mrtg", "--rrds", "2k", "--memory", "48M", "--iops", "1000", "--json", "--simulate"];
+    let words = [
+        "capacity",
+        "--preset",
+        "mrtg",
+        "--rrds",
+        "2k",
+        "--memory",
+        "48M",
+        "--iops",
+        "1000",
+        "--json",
+        "--simulate",
+    ];
     let answer = &objects(&words)[0];
     let stairs = answer["staircase"].as_array().unwrap();
     let pages: Vec<u64> = stairs.iter().map(|stair| stair["pages_per_rrd"].as_u64().unwrap()).collect();

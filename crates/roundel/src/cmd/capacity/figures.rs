@@ -84,7 +84,8 @@ impl Answer<'_> {
         if self.rungs.is_empty() {
             return String::new();
         }
-        let mut text = "What stays in memory      pages/RRD    memory  faults/update    reads/s\n".to_string();
+        let mut text =
+            "What stays in memory      pages/RRD    memory  faults/update    reads/s\n".to_string();
         for rung in &self.rungs {
             let what = match rung.updates {
                 0 => "nothing".to_string(),
@@ -104,7 +105,9 @@ impl Answer<'_> {
     }
 
     fn shop(&self) -> String {
-        let mut text = "\nWhat to buy next                             faults/update   reads/s  disk busy   most RRDs\n".to_string();
+        let mut text =
+            "\nWhat to buy next                             faults/update   reads/s  disk busy   most RRDs\n"
+                .to_string();
         for Purchase { what, load, rrds_max } in &self.purchases {
             text += &format!(
                 "{what:<44} {:>13.4} {:>9.1} {:>8.1} % {:>11}\n",
@@ -126,7 +129,8 @@ impl Answer<'_> {
                 "faults": rung.faults, "reads_per_second": rung.reads,
             })
         };
-        let purchase = |one: &Purchase| json!({"what": one.what, "load": load(&one.load), "rrds_max": one.rrds_max});
+        let purchase =
+            |one: &Purchase| json!({"what": one.what, "load": load(&one.load), "rrds_max": one.rrds_max});
         let mut object = json!({
             "geometry": {
                 "what": self.described, "step": geometry.step, "data_sources": geometry.ds_count,

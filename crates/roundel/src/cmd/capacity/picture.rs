@@ -24,7 +24,12 @@ pub(super) fn draw(path: &Path, arguments: &Arguments, machine: &Machine) -> Res
     let format = match extension {
         "svg" => ImageFormat::Svg,
         "png" => ImageFormat::Png,
-        _ => return Err(format!("cannot draw \"{}\": give it a name that ends in .svg or .png", path.display())),
+        _ => {
+            return Err(format!(
+                "cannot draw \"{}\": give it a name that ends in .svg or .png",
+                path.display()
+            ));
+        }
     };
     let chart = match &arguments.points {
         Some(points) => beside_measured(points, arguments, machine)?,
@@ -61,7 +66,10 @@ fn against_rrds(arguments: &Arguments, machine: &Machine) -> Chart {
     Chart {
         title: format!("Page faults per update, {:.1} GB of memory", machine.memory as f64 / 1e9),
         x: AxisLabel { title: "RRDs".to_string(), logarithmic: true },
-        y: AxisLabel { title: "page faults per update (model of an LRU cache)".to_string(), logarithmic: true },
+        y: AxisLabel {
+            title: "page faults per update (model of an LRU cache)".to_string(),
+            logarithmic: true,
+        },
         series: layouts.iter().enumerate().map(curve).collect(),
     }
 }
@@ -76,9 +84,19 @@ fn beside_measured(path: &Path, arguments: &Arguments, machine: &Machine) -> Res
         (1..=CURVE_POINTS).map(|point| (at(point), faults(at(point)))).collect()
     };
     let stairs = geometry.staircase(1);
-    let level = |pages: f64| stairs.iter().rev().find(|level| level.pages_per_rrd as f64 <= pages).map_or(0.0, |level| level.faults);
+    let level = |pages: f64| {
+        stairs
+            .iter()
+            .rev()
+            .find(|level| level.pages_per_rrd as f64 <= pages)
+            .map_or(0.0, |level| level.faults)
+    };
     let mut series = vec![
-        Series { name: "model, LRU".to_string(), look: Look::Line, points: curve(&|pages| geometry.faults_in_lru(pages, 1)) },
+        Series {
+            name: "model, LRU".to_string(),
+            look: Look::Line,
+            points: curve(&|pages| geometry.faults_in_lru(pages, 1)),
+        },
         Series { name: "model, staircase".to_string(), look: Look::Dashed, points: curve(&level) },
     ];
     if arguments.simulate {
@@ -95,7 +113,10 @@ fn beside_measured(path: &Path, arguments: &Arguments, machine: &Machine) -> Res
     series.extend(measured);
     Ok(Chart {
         title: "Page faults per update in limited memory".to_string(),
-        x: AxisLabel { title: "pages of each RRD that the page cache has room for".to_string(), logarithmic: false },
+        x: AxisLabel {
+            title: "pages of each RRD that the page cache has room for".to_string(),
+            logarithmic: false,
+        },
         y: AxisLabel { title: "page faults per update".to_string(), logarithmic: true },
         series,
     })
@@ -141,7 +162,8 @@ mod tests {
         };
         let good = r#"[{"side": "librrd", "cache_pages": 3.5, "per_update": {"pages_read": 1.2}}]"#;
         assert_eq!(read(good).unwrap()[0].points, [(3.5, 1.2)]);
-        for bad in ["", "{}", "[1]", r#"[{"side": "x", "cache_pages": -1, "per_update": {"pages_read": 1}}]"#] {
+        for bad in ["", "{}", "[1]", r#"[{"side": "x", "cache_pages": -1, "per_update": {"pages_read": 1}}]"#]
+        {
             assert!(read(bad).unwrap_err().contains("points\""), "{bad}");
         }
     }

@@ -97,7 +97,9 @@ impl Recorder {
     pub(super) fn end(self) -> String {
         let whereto = match &self.target {
             Target::File(path) => path.display().to_string(),
-            Target::Daemon(daemon) => format!("{} of {}", self.name, String::from_utf8_lossy(daemon.address())),
+            Target::Daemon(daemon) => {
+                format!("{} of {}", self.name, String::from_utf8_lossy(daemon.address()))
+            }
         };
         format!("recorded {} readings in {whereto}\n", self.count)
     }
