@@ -92,7 +92,7 @@ class Cached:
         self.folder = tempfile.TemporaryDirectory(prefix="roundel-lab-")
         address = self.folder.name + "/socket"
         self.process = subprocess.Popen(
-            ["rrdcached", "-g", "-l", f"unix:{address}", "-b", str(directory), "-B", "-w", "1000000", "-z", "0",
+            ["rrdcached", "-g", "-l", f"unix:{address}", "-b", str(directory), "-B", "-w", "1000000",
              "-f", "2000000", "-t", "1", "-p", self.folder.name + "/pid"], preexec_fn=group.join, stdout=subprocess.DEVNULL)
         self.socket = socket.socket(socket.AF_UNIX)
         for _ in range(100):
@@ -100,6 +100,8 @@ class Cached:
                 self.socket.connect(address)
                 break
             except OSError:
+                if self.process.poll() is not None:
+                    raise SystemExit("lab: rrdcached did not start")
                 time.sleep(0.1)
         self.file = self.socket.makefile("rwb")
 

@@ -127,7 +127,7 @@ impl Scale {
             (value - self.from) / (self.to - self.from)
         };
         let is_inside = share.is_finite() && (-1e-9..=1.0 + 1e-9).contains(&share);
-        is_inside.then(|| self.pixels.0 + share * (self.pixels.1 - self.pixels.0))
+        is_inside.then_some(self.pixels.0 + share * (self.pixels.1 - self.pixels.0))
     }
 
     /// Round numbers on the axis.

@@ -1,6 +1,6 @@
 //! What the kernel says about the pages of an open file: `mincore` and `cachestat`, which `rustix` lacks.
 //!
-//! Neither reads the file nor changes what is cached. Both answer only whoever may write to the file or owns it; to others Linux
+//! Neither reads the file nor changes what is cached. Both answer only to users who own the file or may write to it; to others Linux
 //! says that all of it is in memory (`mincore`, since 5.2) or nothing (`cachestat`: EPERM), so that a secret cannot be guessed.
 
 use std::io;

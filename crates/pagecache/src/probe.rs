@@ -29,7 +29,7 @@ const STRIDE: u64 = 40_503;
 pub fn measure(directory: &Path, progress: &mut dyn FnMut(f64)) -> io::Result<DiskRates> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?);
-    let block: Vec<u8> = (0..BLOCK_BYTES).map(|index| (index * 31 >> 3) as u8).collect();
+    let block: Vec<u8> = (0..BLOCK_BYTES).map(|index| ((index * 31) >> 3) as u8).collect();
     let start = Instant::now();
     let blocks = FILE_BYTES / BLOCK_BYTES as u64;
     for done in 0..blocks {

@@ -28,6 +28,8 @@ enum State {
     /// Inactive and touched.
     Referenced,
     Active,
+    /// Active and touched: what becomes inactive keeps that.
+    ActiveReferenced,
 }
 
 /// Such a cache.
@@ -74,6 +76,7 @@ impl LinuxCache {
                 self.inactive -= 1;
                 self.activate(page);
             }
+            State::Active => self.states[page as usize] = State::ActiveReferenced,
             _ => {}
         }
     }
@@ -119,7 +122,8 @@ impl LinuxCache {
         let Some(page) = self.lists.last(ACTIVE) else { return false };
         self.lists.remove(page);
         self.lists.push(INACTIVE, page);
-        self.states[page as usize] = State::Inactive;
+        let referenced = self.states[page as usize] == State::ActiveReferenced;
+        self.states[page as usize] = if referenced { State::Referenced } else { State::Inactive };
         self.active -= 1;
         self.inactive += 1;
         true
