@@ -45,7 +45,7 @@ pub enum Layout {
         /// Updates that are written together.
         batch: u64,
     },
-    /// Files behind rrdcached: `-w`.
+    /// Files written by rrdcached: `-w`.
     Rrdcached {
         /// Updates that are written together: the seconds of -w by the step.
         batch: u64,
