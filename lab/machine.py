@@ -167,6 +167,11 @@ class Disk:
     def __exit__(self, *_):
         self.detach()
         self.remove()
+        try:
+            self.directory.rmdir()
+        except OSError:
+            # Something else lies in it.
+            pass
 
     def counters(self):
         """Pages read from and written to the device, and requests, since it was attached."""
