@@ -167,7 +167,7 @@ impl Machine {
         let rung = |updates, pages_per_rrd: u64, faults: f64| Rung {
             updates,
             pages_per_rrd,
-            memory: pages_per_rrd * MODEL_PAGE_BYTES * self.rrds,
+            memory: (pages_per_rrd * MODEL_PAGE_BYTES).saturating_mul(self.rrds),
             faults,
             reads: faults * self.updates_per_second(),
         };
@@ -298,8 +298,9 @@ impl Machine {
         let mut all = Vec::new();
         for rung in self.rungs() {
             // Room for what waits for its eviction: as much as two archives more.
-            let waiting = if rung.updates == u64::MAX { 0 } else { 2 * MODEL_PAGE_BYTES * self.rrds };
-            let memory = rung.memory + kernel + waiting;
+            let waiting =
+                if rung.updates == u64::MAX { 0 } else { (2 * MODEL_PAGE_BYTES).saturating_mul(self.rrds) };
+            let memory = rung.memory.saturating_add(kernel).saturating_add(waiting);
             if memory > self.memory && rung.pages_per_rrd > 0 {
                 let what = format!("memory: {:.1} GB", memory as f64 / 1e9);
                 all.push(buy(what, Machine { memory, ..self.clone() }));
@@ -356,6 +357,17 @@ mod tests {
             readahead < advice && advice < buffered && buffered < stripes,
             "{readahead} {advice} {buffered} {stripes}"
         );
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        for layout in
+            [Layout::Advice, Layout::Readahead { pages: u64::MAX }, Layout::Buffering { batch: 1_000_000 }]
+        {
+            let machine = Machine { rrds: u64::MAX, memory: u64::MAX, ..wisconsin(layout, 1.0) };
+            assert!(!machine.load().fits && machine.rungs().len() > 1);
+            machine.purchases(&[Layout::RoundelStripes]);
+        }
     }
 
     #[test]

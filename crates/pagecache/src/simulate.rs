@@ -15,6 +15,10 @@ use lru::LruCache;
 
 /// Most memory that a simulation takes, in bytes: 5 million RRDs of MRTG take 1.2 GB.
 pub const MEMORY_MAX: u64 = 16 << 30;
+/// Most updates that are written together: more than any archive has rows that matter.
+pub const BATCH_MAX: u64 = 1_000_000;
+/// Most passes that count.
+pub const PASSES_MAX: u64 = 10_000_000;
 /// Passes before the counted ones, besides those in which rows of the longer archives end.
 const WARM_PASSES: u64 = 12;
 /// After how long the kernel writes what was changed, in seconds: `vm.dirty_expire_centisecs`.
@@ -49,9 +53,9 @@ pub struct Setup {
     pub policy: Policy,
     /// Pages that a fault reads, itself included: 1 without readahead, 32 by Linux' default.
     pub readahead: u32,
-    /// Updates of an RRD that are written together.
+    /// Updates of an RRD that are written together, at most [`BATCH_MAX`].
     pub batch: u64,
-    /// Passes that count; 0: chosen by the archives.
+    /// Passes that count, at most [`PASSES_MAX`]; 0: chosen by the archives.
     pub passes: u64,
     /// Where newest rows are.
     pub seed: u64,
@@ -124,9 +128,13 @@ impl Setup {
         cache: &mut C,
         progress: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Outcome, String> {
-        let batch = self.batch.max(1);
+        let batch = self.batch.clamp(1, BATCH_MAX);
         let longest = self.geometry.archives.iter().map(|archive| archive.updates_per_row).max().unwrap_or(1);
-        let passes = if self.passes == 0 { (longest / batch).clamp(PASSES.0, PASSES.1) } else { self.passes };
+        let passes = if self.passes == 0 {
+            (longest / batch).clamp(PASSES.0, PASSES.1)
+        } else {
+            self.passes.min(PASSES_MAX)
+        };
         let warm = self.warm_passes(longest, batch);
         let start = warm.last().map_or(0, |last| last + 1);
         let all = (warm.len() as u64 + passes) as f64;
@@ -140,7 +148,7 @@ impl Setup {
             }
             self.pass(cache, pass, batch, &mut counts);
         }
-        let updates = passes * batch * u64::from(self.rrds);
+        let updates = passes.saturating_mul(batch).saturating_mul(u64::from(self.rrds));
         let per = |count: u64| count as f64 / updates as f64;
         Ok(Outcome {
             faults: per(counts.faults),

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagecache::plan::{DiskRates, Layout, Machine};
 use pagecache::presets::Preset;
-use pagecache::simulate::{Outcome, Policy, Setup};
+use pagecache::simulate::{BATCH_MAX, Outcome, PASSES_MAX, Policy, Setup};
 use pagecache::{MODEL_PAGE_BYTES, plan, probe};
 
 use super::{Result, print};
@@ -68,7 +68,7 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value = "128k", value_parser = bytes)]
     readahead: u64,
     /// Updates of an RRD that are written together
-    #[arg(long, value_name = "COUNT", conflicts_with = "write_interval")]
+    #[arg(long, value_name = "COUNT", conflicts_with = "write_interval", value_parser = clap::value_parser!(u64).range(1..=BATCH_MAX))]
     batch: Option<u64>,
     /// The same as a time: -w of rrdcached
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = seconds)]
@@ -92,7 +92,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Passes that the simulation counts [default: up to 288]
-    #[arg(long, value_name = "COUNT", requires = "simulate")]
+    #[arg(long, value_name = "COUNT", requires = "simulate", value_parser = clap::value_parser!(u64).range(1..=PASSES_MAX))]
     passes: Option<u64>,
     /// Print JSON
     #[arg(long)]
@@ -152,7 +152,7 @@ fn seconds(text: &str) -> Result<u64> {
 
 impl Arguments {
     fn layout(&self, name: LayoutName, step: f64) -> Layout {
-        let batch = self.batch.unwrap_or((self.write_interval as f64 / step) as u64).max(1);
+        let batch = self.batch.unwrap_or((self.write_interval as f64 / step) as u64).clamp(1, BATCH_MAX);
         match name {
             LayoutName::Plain => Layout::Plain,
             LayoutName::Readahead => Layout::Readahead { pages: (self.readahead / MODEL_PAGE_BYTES).max(1) },
