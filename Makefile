@@ -3,7 +3,7 @@
 # The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
 # other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
 TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core libyajl2 gmetad ganglia-monitor socat faketime poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper fuse3 rsync \
-  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl bindfs python3-venv prometheus graphite-carbon postgresql python3-whisper
+  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl bindfs python3-venv prometheus graphite-carbon postgresql python3-whisper util-linux-extra vmtouch
 BENCH_PACKAGES := victoria-metrics
 # Whole applications, which only `make test-all` runs. mini-httpd: ganglia-webfrontend needs a web server, and this one is small; none is started.
 APPS_PACKAGES := cacti dbconfig-no-thanks mariadb-server-core mariadb-client-core php php8.2-cgi php-intl php-gd ganglia-webfrontend mini-httpd \
@@ -18,7 +18,7 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: help run test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
+.PHONY: lab help run test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
+	@echo "make lab           page faults of real librrd and rrdcached in limited memory, beside model and simulation: lab/RESULTS.md (root; an hour)"
 	@echo "make licences      write the list of crates in the executable again, after a change of dependencies"
 	@echo "make page-shots    pictures of every page of the daemon, light and dark, wide and narrow: target/page/shots"
 	@echo "make deb           Debian packages: the daemon, rrdtool's names, librrd.so.8; in target/deb"
@@ -158,6 +159,15 @@ page-setup:
 	  npm ci --prefix $(TARGET)/page --no-audit --no-fund && cp $(TARGET)/page/package-lock.json $(TARGET)/page/installed.json; }
 
 # The list of crates in the executable, for /licenses. A test of crates/tidy says when it is out of date.
+# What was measured before stands: remove lab/staircase.json to measure all again.
+lab: peers
+	$(CARGO) build --release --locked -p roundel --bin roundel
+	$(SUDO) /usr/bin/python3 lab/staircase.py --pages 0.7,2 --passes 48
+	$(SUDO) /usr/bin/python3 lab/staircase.py --pages 3.5,4.2,5.2,6.2,7.2,8.2,9.5,12
+	$(SUDO) /usr/bin/python3 lab/staircase.py --sides rrdcached:12 --pages 0.7,5,9.5 --warm 288
+	$(SUDO) /usr/bin/python3 lab/staircase.py --sides no-advice --pages 9.5,28 --passes 24 --warm 24
+	/usr/bin/python3 lab/report.py --roundel $(TARGET)/release/roundel
+
 licences:
 	ROUNDEL_WRITE_LICENCES=1 $(CARGO) test --locked -p roundel-tidy --test licences
 

@@ -61,6 +61,14 @@ enum Command {
     Backup(cmd::backup::Arguments),
     /// Repair a store whose files are missing or damaged
     Repair(cmd::repair::Arguments),
+    /// Show which pages of files are in the page cache
+    Fincore(cmd::fincore::Arguments),
+    /// Tell the kernel what files are needed for
+    Fadvise(cmd::fadvise::Arguments),
+    /// Watch page cache, pressure and disk of this system
+    Pagecache(cmd::pagecache::Arguments),
+    /// Say what so many RRDs need: page faults, memory, disk, and what to buy next
+    Capacity(Box<cmd::capacity::Arguments>),
     /// Check what becomes of an mrtg.cfg
     Mrtg(cmd::mrtg::Arguments),
     /// Make, list and revoke the tokens by which clients say who they are
@@ -124,6 +132,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "backup")]
         Command::Backup(arguments) => cmd::backup::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),
+        Command::Fincore(arguments) => cmd::fincore::run(&arguments),
+        Command::Fadvise(arguments) => cmd::fadvise::run(&arguments),
+        Command::Pagecache(arguments) => cmd::pagecache::run(&arguments),
+        Command::Capacity(arguments) => cmd::capacity::run(&arguments),
         Command::Mrtg(arguments) => cmd::mrtg::run(&arguments),
         Command::Token(arguments) => cmd::token::run(&arguments),
         Command::Snmp(arguments) => cmd::snmp::run(&arguments),

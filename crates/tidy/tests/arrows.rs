@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("promql", &["rrd"]),
     ("graphite", &["rrd"]),
     ("exchange", &["client", "ingest", "rrd"]),
+    ("pagecache", &["graph", "rrd", "rrd-file"]),
     ("rrdgraph", &["graph", "localtime", "render", "args", "rrd"]),
     (
         "server",
@@ -66,6 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cli",
             "client",
             "mount",
+            "pagecache",
             "query",
             "collect",
             "protocol",
@@ -75,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "graph",
             "render",
             "rrd",
+            "rrd-file",
         ],
     ),
     ("librrd", &["cli", "client", "graph", "localtime", "protocol", "rrd-file", "rrd"]),

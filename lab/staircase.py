@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Counts what Debian's librrd and rrdcached read and write per update while memory is limited, over the whole staircase.
+
+RRDs with the archives that MRTG makes lie on a loop device of their own; `rrdtool -` (or rrdcached) updates one after the other in
+a control group whose memory is limited, pass by pass, in simulated time. The device's counters say how many pages were read and
+written, memory.stat the faults. Each point is saved once it is measured (RESULTS.json), so that an interrupted run goes on where it
+was. Needs root; cleans up. `lab/README.md` has the commands.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import machine
+
+STEP = 300
+# A whole number of days, so that the archives' rows end where days do.
+START = 11574 * 86400
+ROWS = 800
+PDPS = (1, 6, 24, 288)
+DAY = 288
+CREATE = (
+    f"-s {STEP} DS:ds0:COUNTER:600:0:U DS:ds1:COUNTER:600:0:U "
+    + " ".join(f"RRA:{cf}:0.5:{pdps}:{ROWS}" for cf in ("AVERAGE", "MAX") for pdps in PDPS)
+)
+FILE_BYTES = 105312
+FILE_PAGES = 26
+# How often changed pages are written in a pass: Linux does it after 30 s, and a pass stands for 300 s.
+SYNCS_PER_PASS = 10
+# Below so many pages a file nothing lives longer than these passes.
+SHORT_LIVED = (3.0, 48)
+# What the group's memory holds besides pages of files: the program, and for each file inode, directory entry and tree nodes.
+PROGRAM_BYTES = 6 << 20
+KERNEL_BYTES_PER_FILE = 2300
+# Stops librrd from giving advice: what reports before 2007 measured.
+NO_ADVICE = "int madvise(void *at, unsigned long length, int advice) { (void)at; (void)length; (void)advice; return 0; }\n"
+
+
+class Tool:
+    """`rrdtool -` in a control group; `preload` is a library that it is started with."""
+
+    def __init__(self, directory, group, preload=None):
+        words = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+        if preload:
+            words["LD_PRELOAD"] = preload
+        self.process = subprocess.Popen(
+            ["rrdtool", "-"], cwd=directory, env=words, preexec_fn=group.join if group else None,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.answered, self.wrong = 0, []
+        self.arrived = threading.Condition()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.arrived:
+                if line.startswith(b"ERROR"):
+                    self.wrong.append(line.decode(errors="replace").strip())
+                if line.startswith((b"OK", b"ERROR")):
+                    self.answered += 1
+                    self.arrived.notify()
+
+    def ask(self, lines):
+        """Sends commands and waits until all are answered."""
+        with self.arrived:
+            until = self.answered + len(lines)
+        self.process.stdin.write("".join(line + "\n" for line in lines).encode())
+        self.process.stdin.flush()
+        with self.arrived:
+            while self.answered < until and self.process.poll() is None:
+                self.arrived.wait(1)
+            if self.wrong or self.answered < until:
+                raise SystemExit(f"lab: rrdtool: {self.wrong[:1] or 'it ended'}")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Cached:
+    """rrdcached in a control group, which writes when it is told to."""
+
+    def __init__(self, directory, group):
+        self.folder = tempfile.TemporaryDirectory(prefix="roundel-lab-")
+        address = self.folder.name + "/socket"
+        self.process = subprocess.Popen(
+            ["rrdcached", "-g", "-l", f"unix:{address}", "-b", str(directory), "-B", "-w", "1000000",
+             "-f", "2000000", "-t", "1", "-p", self.folder.name + "/pid"], preexec_fn=group.join, stdout=subprocess.DEVNULL)
+        self.socket = socket.socket(socket.AF_UNIX)
+        for _ in range(100):
+            try:
+                self.socket.connect(address)
+                break
+            except OSError:
+                if self.process.poll() is not None:
+                    raise SystemExit("lab: rrdcached did not start")
+                time.sleep(0.1)
+        self.file = self.socket.makefile("rwb")
+
+    def batch(self, lines):
+        """Sends updates as one BATCH."""
+        self.file.write(("BATCH\n" + "".join(line + "\n" for line in lines) + ".\n").encode())
+        self.file.flush()
+        self.file.readline()
+        answer = self.file.readline()
+        if not answer.startswith(b"0 "):
+            raise SystemExit(f"lab: rrdcached: {answer.decode()} {self.file.readline().decode()}")
+
+    def statistics(self):
+        self.file.write(b"STATS\n")
+        self.file.flush()
+        count = int(self.file.readline().split()[0])
+        lines = [self.file.readline().decode().split(": ") for _ in range(count)]
+        return {name: int(value) for name, value in lines}
+
+    def flush_all(self, written):
+        """Has everything written, and waits until `written` values in all are."""
+        self.file.write(b"FLUSHALL\n")
+        self.file.flush()
+        self.file.readline()
+        while self.statistics()["DataSetsWritten"] < written:
+            time.sleep(0.02)
+
+    def end(self):
+        self.socket.close()
+        self.process.kill()
+        self.process.wait()
+        self.folder.cleanup()
+
+
+def name(index):
+    return f"{index:06}.rrd"
+
+
+def updates(count, number):
+    """The updates of a pass, as words after `update`."""
+    when = START + STEP * number
+    return [f"update {name(index)} {when}:{1000 * number + index}:{700 * number + index}" for index in range(count)]
+
+
+def sync(descriptor):
+    """Writes all changed pages of a file system, as the kernel does after a while: pages that are not written cannot be dropped."""
+    ctypes.CDLL(None).syncfs(descriptor)
+
+
+def create(disk, count):
+    tool = Tool(disk.mount, None)
+    tool.ask([f"create {name(index)} -b {START} {CREATE}" for index in range(count)])
+    tool.end()
+    size = (disk.mount / name(0)).stat().st_size
+    assert size == FILE_BYTES, f"an RRD has {size} bytes and not {FILE_BYTES}"
+
+
+def difference(now, before):
+    return {key: now[key] - before[key] for key in now}
+
+
+def measure(disk, side, count, pages, warm, passes, first):
+    """Runs `warm` and then `passes` passes with memory for `pages` pages a file; returns what was counted and the next pass."""
+    limit = int(pages * machine.PAGE * count) + PROGRAM_BYTES + KERNEL_BYTES_PER_FILE * count
+    if pages < SHORT_LIVED[0]:
+        warm = min(warm, SHORT_LIVED[1])
+    disk.fresh()
+    batch = side.get("batch", 1)
+    with machine.Group(limit) as group:
+        worker = Cached(disk.mount, group) if side["kind"] == "rrdcached" else Tool(disk.mount, group, side.get("preload"))
+        caches, seconds, start, sent = [], [], None, 0
+        root = os.open(disk.mount, os.O_RDONLY)
+        try:
+            for number in range(first, first + warm + passes):
+                if number == first + warm:
+                    start = (group.counters(), disk.counters())
+                began = time.monotonic()
+                if side["kind"] == "rrdcached":
+                    worker.batch(updates(count, number))
+                    sent += count
+                    if (number - first + 1) % batch == 0:
+                        worker.flush_all(sent)
+                    sync(root)
+                else:
+                    lines, share = updates(count, number), -(-count // SYNCS_PER_PASS)
+                    for at in range(0, count, share):
+                        worker.ask(lines[at:at + share])
+                        sync(root)
+                if start:
+                    seconds.append(time.monotonic() - began)
+                    caches.append(group.counters()["cache"])
+            end = (group.counters(), disk.counters())
+        finally:
+            worker.end()
+            os.close(root)
+    values = count * passes
+    counted = {**difference(end[0], start[0]), **difference(end[1], start[1])}
+    per_update = {key: round(counted[key] / values, 5)
+                  for key in ("pgmajfault", "workingset_refault_file", "pages_read", "read_requests", "pages_written")}
+    per_file = {key: round(end[0][key] / count) for key in ("anonymous", "kernel")}
+    return {
+        "side": side["name"], "rrds": count, "wanted_pages": pages, "limit": limit, "passes": passes, "warm": warm,
+        "cache_pages": round(sum(caches) / len(caches) / machine.PAGE / count, 3),
+        "pass_seconds": round(sum(seconds) / len(seconds), 3), "per_update": per_update, "bytes_per_file": per_file,
+    }, first + warm + passes
+
+
+def sides(names, folder):
+    """What is measured, by name."""
+    made = []
+    for word in names:
+        kind, _, batch = word.partition(":")
+        side = {"name": word, "kind": kind}
+        if kind == "rrdcached":
+            side["batch"] = int(batch or 12)
+        elif kind == "no-advice":
+            source = Path(folder) / "no_advice.c"
+            source.write_text(NO_ADVICE)
+            side["preload"] = f"{folder}/no_advice.so"
+            machine.run("gcc", "-shared", "-fPIC", "-O1", "-o", side["preload"], str(source))
+        elif kind != "librrd":
+            raise SystemExit(f"lab: no side \"{word}\": librrd, no-advice, rrdcached:BATCH")
+        made.append(side)
+    return made
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    words.add_argument("--rrds", type=int, default=800)
+    words.add_argument("--pages", default="0.7,2,3.5,4.2,5.2,6.2,7.2,8.2,9.5,12",
+                       help="memory for that many pages of each file")
+    words.add_argument("--sides", default="librrd", help="librrd, no-advice, rrdcached:BATCH; separated by commas")
+    words.add_argument("--passes", type=int, default=DAY, help="passes that are counted: a multiple of a day's, 288")
+    words.add_argument("--warm", type=int, default=DAY + 24, help="passes before")
+    words.add_argument("--work", default="/dev/shm/roundel-lab", help="the directory of the loop device's file")
+    words.add_argument("--results", default=str(Path(__file__).parent / "staircase.json"))
+    given = words.parse_args()
+    lacks = machine.missing()
+    if lacks:
+        raise SystemExit("lab: this experiment needs " + "; and ".join(lacks))
+    machine.end_on_signals()
+    path = Path(given.results)
+    known = json.loads(path.read_text()) if path.exists() else []
+    points = [float(word) for word in given.pages.split(",")]
+    size = given.rrds * (FILE_BYTES + 8192) + (64 << 20)
+    print(f"lab: {given.rrds} RRDs on {size >> 20} MiB in {given.work}; {len(points)} points of "
+          f"{given.warm + given.passes} passes, one to four minutes each", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder, machine.Disk(given.work, size) as disk:
+        create(disk, given.rrds)
+        number = 1
+        for side in sides(given.sides.split(","), folder):
+            for pages in points:
+                key = (side["name"], given.rrds, pages, given.passes)
+                if any((one["side"], one["rrds"], one["wanted_pages"], one["passes"]) == key for one in known):
+                    continue
+                # Whole days, so that every point has the same boundaries.
+                number += -(number - 1) % DAY
+                point, number = measure(disk, side, given.rrds, pages, given.warm, given.passes, number)
+                known.append(point)
+                path.write_text("[\n" + ",\n".join(json.dumps(one) for one in known) + "\n]\n")
+                print(json.dumps(point), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
