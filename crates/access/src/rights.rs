@@ -80,6 +80,16 @@ impl Rights {
         self.read.is_all()
     }
 
+    /// Whether every RRD may be written.
+    pub fn writes_all(&self) -> bool {
+        self.write.is_all()
+    }
+
+    /// Whether no RRD may be written.
+    pub fn writes_nothing(&self) -> bool {
+        self.write.is_empty()
+    }
+
     /// Whether this may be done to the RRD of this name, which is in normal form.
     #[inline]
     pub fn may(&self, verb: Verb, name: &[u8]) -> bool {

@@ -18,6 +18,10 @@ pub const NEWEST: &str = "newest";
 pub const PRUNED: &str = "pruned";
 /// Numbers that are probed above the newest manifest that is found: so many may have been lost in a row.
 const PROBED: u64 = 16;
+/// The highest number: beyond, it is no manifest's.
+const NUMBER_MAX: u64 = 1 << 50;
+/// The most numbers that are looked at: one a second for half a year.
+const NUMBERS_MAX: usize = 1 << 24;
 /// zstd's level: hashes do not compress much better with more.
 const LEVEL: i32 = 3;
 /// The longest manifest, uncompressed: a million files.
@@ -175,7 +179,7 @@ impl BackupManifest {
 
     /// Numbers of all manifests up to this one, of which some may be gone.
     pub fn numbers(&self) -> BTreeSet<u64> {
-        let earlier = self.earlier.iter().flat_map(|(first, last)| *first..=*last);
+        let earlier = self.earlier.iter().flat_map(|(first, last)| *first..=*last).take(NUMBERS_MAX);
         earlier.filter(|number| *number < self.number).chain([self.number]).collect()
     }
 }
@@ -192,12 +196,32 @@ pub fn runs(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     runs
 }
 
+/// What is known of the manifests of a place.
+#[derive(Clone, Debug, Default)]
+pub struct KnownManifests {
+    /// The newest one that can be read.
+    pub newest: Option<BackupManifest>,
+    /// Numbers that the place lists; some may be missing, some gone.
+    pub listed: BTreeSet<u64>,
+    /// The highest number that was given away, as far as anything says so. It is that of the newest, or little higher: then those
+    /// between are missing, perhaps for a moment only.
+    pub highest: u64,
+}
+
 /// The newest manifest that can be read. It is found by its number, from what is said to be the newest upward; neither what says
 /// so nor a list needs to be right.
 ///
 /// # Errors
 /// When the server fails, or there are manifests and none can be read: the key is wrong, or all are damaged.
 pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectError> {
+    look(objects).await.map(|known| known.newest)
+}
+
+/// [`newest`], and what else there is to know.
+///
+/// # Errors
+/// The same.
+pub async fn look(objects: &Objects) -> Result<KnownManifests, ObjectError> {
     let said = match objects.get(NEWEST).await {
         Ok(plain) => String::from_utf8_lossy(&plain).trim().parse::<u64>().ok(),
         Err(error) if error.is_loss() => None,
@@ -205,18 +229,45 @@ pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectE
     };
     let number = |seen: &crate::objects::Seen| seen.name.strip_prefix("manifests/")?.parse::<u64>().ok();
     // Both, because each may be stale.
-    let listed = match objects.list("manifests").await {
-        Ok(seen) => seen.iter().filter_map(number).max(),
-        Err(_) if said.is_some() => None,
+    let listed: BTreeSet<u64> = match objects.list("manifests").await {
+        Ok(seen) => seen.iter().filter_map(number).filter(|number| *number <= NUMBER_MAX).collect(),
+        Err(_) if said.is_some() => BTreeSet::new(),
         Err(error) => return Err(error),
     };
-    let start = said.max(listed).unwrap_or(1);
-    let mut best = None;
+    let said = said.filter(|said| *said <= NUMBER_MAX);
+    let mut starts: Vec<u64> = said.into_iter().chain(listed.last().copied()).collect();
+    starts.sort_unstable_by(|a, b| b.cmp(a));
+    starts.dedup();
+    let highest = starts.first().copied().unwrap_or(0);
+    if starts.is_empty() {
+        starts.push(1);
+    }
     // A place whose manifests cannot be read is not an empty one: a backup that began there from nothing would prune what is not its own.
     let mut unreadable = None;
+    for start in starts {
+        if let Some(newest) = newest_around(objects, start, &mut unreadable).await? {
+            // What is further away is no number of a manifest that was ever sent.
+            let is_near = highest <= newest.number + 4 * PROBED;
+            let highest = if is_near { highest.max(newest.number) } else { newest.number };
+            return Ok(KnownManifests { newest: Some(newest), listed, highest });
+        }
+    }
+    match unreadable {
+        Some(error) => Err(error),
+        None => Ok(KnownManifests { newest: None, listed, highest }),
+    }
+}
+
+/// The newest from a number upward, or else the next below that was not removed.
+async fn newest_around(
+    objects: &Objects,
+    start: u64,
+    unreadable: &mut Option<ObjectError>,
+) -> Result<Option<BackupManifest>, ObjectError> {
+    let mut best = None;
     let mut passed_over = |error: ObjectError| {
         if matches!(error, ObjectError::Bad(..)) {
-            unreadable = Some(error);
+            *unreadable = Some(error);
         }
     };
     let (mut number, mut missed) = (start, 0);
@@ -234,21 +285,20 @@ pub async fn newest(objects: &Objects) -> Result<Option<BackupManifest>, ObjectE
         }
         number += 1;
     }
-    let mut below = start.saturating_sub(1);
-    while best.is_none() && below > 0 && start - below <= 4 * PROBED {
-        match BackupManifest::fetch(objects, below).await {
-            Ok(manifest) => best = Some(manifest),
-            Err(error) if error.is_loss() => {
-                passed_over(error);
-                below -= 1;
-            }
+    if best.is_some() || start <= 1 {
+        return Ok(best);
+    }
+    let removed = pruned(objects).await?;
+    // As many as were not removed: those that were may be a long run.
+    let below = (1..start).rev().filter(|number| !removed.contains(number)).take(4 * PROBED as usize);
+    for number in below {
+        match BackupManifest::fetch(objects, number).await {
+            Ok(manifest) => return Ok(Some(manifest)),
+            Err(error) if error.is_loss() => passed_over(error),
             Err(error) => return Err(error),
         }
     }
-    match (best, unreadable) {
-        (None, Some(error)) => Err(error),
-        (best, _) => Ok(best),
-    }
+    Ok(None)
 }
 
 /// The numbers of manifests that were pruned.
@@ -259,7 +309,7 @@ pub async fn pruned(objects: &Objects) -> Result<BTreeSet<u64>, ObjectError> {
     match objects.get(PRUNED).await {
         Ok(plain) => {
             let runs: Vec<(u64, u64)> = serde_json::from_slice(&plain).unwrap_or_default();
-            Ok(runs.into_iter().flat_map(|(first, last)| first..=last).collect())
+            Ok(runs.into_iter().flat_map(|(first, last)| first..=last).take(NUMBERS_MAX).collect())
         }
         Err(error) if error.is_loss() => Ok(BTreeSet::new()),
         Err(error) => Err(error),

@@ -39,6 +39,8 @@ pub enum MomentError {
     TooEarly(i64),
     /// The store has another number of shards than there are positions.
     Shards(usize),
+    /// A manifest, and so many in all, that nothing has removed is missing.
+    Absent(String, usize),
     /// An object cannot be fetched.
     Object(ObjectError),
 }
@@ -51,6 +53,16 @@ impl std::fmt::Display for MomentError {
                 write!(f, "the first moment of the backup is at {} seconds since 1970", first / 1000)
             }
             MomentError::Shards(count) => write!(f, "the store has {count} shards: give as many positions"),
+            MomentError::Absent(name, count) => {
+                let others = match count.saturating_sub(1) {
+                    0 => String::new(),
+                    more => format!(" (and {more} more)"),
+                };
+                write!(
+                    f,
+                    "object {name}{others} is missing, and no pruning has removed it: what it names is left alone until it was missing for three days"
+                )
+            }
             MomentError::Object(error) => error.fmt(f),
         }
     }

@@ -11,10 +11,11 @@ use store::capture::{Capture, LogHold};
 use store::engine::Engine;
 use tokio::sync::Notify;
 
-use crate::keep::{GRACE, Keep, Pruning, clock_differs, prune};
+use crate::keep::Keep;
 use crate::location::{Access, Location};
 use crate::objects::{Limits, Objects};
 use crate::own::OwnPaths;
+use crate::prune::{GRACE, Pruning, clock_differs, prune};
 use crate::seal::Keys;
 use crate::upload::Uploader;
 

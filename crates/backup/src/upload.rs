@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -13,12 +13,13 @@ use store::capture::{Capture, CapturedFile, CapturedShard};
 use store::replication::History;
 
 use crate::manifest::{
-    BackedEnd, BackedFile, BackedShard, BackupManifest, LogChunk, LogPosition, NEWEST, VERSION, newest,
-    pruned, runs,
+    self, BackedEnd, BackedFile, BackedShard, BackupManifest, LogChunk, LogPosition, NEWEST, VERSION, pruned,
+    runs,
 };
 use crate::objects::{ObjectError, Objects};
 use crate::own::{self, Looked, OwnFile, OwnList, OwnPaths, OwnReader};
 use crate::parts::{self, PART_BYTES, SMALL_BYTES};
+use crate::sent::{BELIEVED, SentObjects};
 
 /// Parts that are sent at once; each is held in memory twice.
 const PARTS_AT_ONCE: usize = 4;
@@ -26,9 +27,6 @@ const PARTS_AT_ONCE: usize = 4;
 const CHUNKS_MERGED: usize = 16;
 /// What those may hold together.
 const MERGED_BYTES_MAX: u64 = 1 << 20;
-/// An object that the server had before this round counts as sent if it is younger: no pruning deletes it before the manifest
-/// names it.
-const FOUND_AGE_MAX: Duration = Duration::from_hours(12);
 
 /// Of a log that is not this store's: no generation is that high.
 const NO_POSITION: LogPosition = (u32::MAX, 0);
@@ -90,8 +88,10 @@ pub struct Uploader {
     is_settled: bool,
     /// The server's clock when this uploader began; `None`: there was no manifest, so that nothing is ever pruned.
     server_now: Option<SystemTime>,
+    /// The highest number of a manifest that was given away, as far as is known; later ones are free.
+    highest: u64,
     /// What this round and those before it, up to the last manifest, have sent.
-    sent: HashSet<String>,
+    sent: SentObjects,
     /// The daemon's own files, if they are backed up, too.
     own: Option<OwnReader>,
     /// Objects of these that the manifest named by this object has.
@@ -111,7 +111,8 @@ impl Uploader {
             last: None,
             is_settled: false,
             server_now: None,
-            sent: HashSet::new(),
+            highest: 0,
+            sent: SentObjects::default(),
             own: None,
             own_known: (None, HashSet::new()),
         }
@@ -133,6 +134,7 @@ impl Uploader {
         };
         // Put back before anything can fail.
         self.last = Some(last.clone());
+        self.sent.drop_old();
         let own = self.own_files(last.as_ref()).await?;
         let is_same = |last: &BackupManifest| is_same(last, capture) && last.own == own;
         if self.is_settled && last.as_ref().is_some_and(is_same) {
@@ -145,15 +147,34 @@ impl Uploader {
         }
         let mut manifest = self.number(capture, shards, last.as_ref()).await?;
         manifest.own = own;
+        self.look_for_old(&manifest).await?;
         let number = manifest.number;
         self.objects.put(&BackupManifest::name(number), manifest.encode()?).await?;
         self.is_settled = true;
         // What the manifest names is known by it from now on.
-        self.sent.clear();
+        self.sent = SentObjects::default();
         self.last = Some(Some(manifest));
         // Only a hint, so that its loss is no failure.
         if let Err(error) = self.objects.put(NEWEST, format!("{number}\n").into_bytes()).await {
             tracing::debug!(%error, "cannot say which manifest is the newest");
+        }
+        Ok(())
+    }
+
+    /// Makes sure that what was sent long ago, by this round or those that failed, is still there.
+    async fn look_for_old(&mut self, manifest: &BackupManifest) -> Result<(), RoundError> {
+        let old = self.sent.old();
+        // Parts are named by lists only, so that all are looked for, even those that this manifest may not need.
+        for name in old {
+            if self.objects.look(&name).await?.is_none() {
+                tracing::warn!(
+                    manifest = manifest.number,
+                    name,
+                    "what was sent was removed meanwhile, and is sent again"
+                );
+                self.sent.remove(&name);
+                return Err(ObjectError::Missing(name).into());
+            }
         }
         Ok(())
     }
@@ -170,7 +191,9 @@ impl Uploader {
 
     /// The newest manifest there, as far as what it says of the log is true of this store.
     async fn look(&mut self, capture: &Capture) -> Result<Option<BackupManifest>, RoundError> {
-        let Some(mut last) = newest(&self.objects).await? else { return Ok(None) };
+        let known = manifest::look(&self.objects).await?;
+        self.highest = known.highest;
+        let Some(mut last) = known.newest else { return Ok(None) };
         if last.store != capture.identity.text() {
             let id = last.store.lines().nth(1).unwrap_or_default().to_string();
             return Err(RoundError::OtherStore(id));
@@ -218,7 +241,7 @@ impl Uploader {
         let mut list = OwnList { left_out, ..OwnList::default() };
         let mut room = own::room();
         for (name, path) in paths {
-            let is_there = |object: &str| self.own_known.1.contains(object) || self.sent.contains(object);
+            let is_there = |object: &str| self.own_known.1.contains(object) || self.sent.has(object);
             let file = match reader.look(&name, &path, room, is_there) {
                 None => continue,
                 Some(Looked::Left(left)) => {
@@ -261,7 +284,7 @@ impl Uploader {
         let name = self.objects.content_name(&plain);
         if !self.own_known.1.contains(&name) {
             self.content(plain).await?;
-            self.sent.insert(name.clone());
+            self.sent.add(&name);
         }
         Ok(name)
     }
@@ -321,12 +344,12 @@ impl Uploader {
             .buffered(PARTS_AT_ONCE)
             .try_collect()
             .await?;
-        self.sent.extend(names.iter().cloned());
+        names.iter().for_each(|name| self.sent.add(name));
         let object = match &names[..] {
             [only] => only.clone(),
             several => self.content(parts::encode(several)).await?,
         };
-        self.sent.insert(object.clone());
+        self.sent.add(&object);
         Ok(BackedFile { number: file.number, bytes: file.bytes, content: file.content, object, end: None })
     }
 
@@ -347,14 +370,14 @@ impl Uploader {
         };
         let plain = shard.read_file(file, file.bytes - bytes, bytes as usize)?;
         let object = self.content(plain).await?;
-        self.sent.insert(object.clone());
+        self.sent.add(&object);
         Ok(Some(BackedEnd { bytes, object }))
     }
 
     /// Sends a content that is not there yet.
     async fn content(&self, plain: Vec<u8>) -> Result<String, RoundError> {
         let name = self.objects.content_name(&plain);
-        if self.sent.contains(&name) {
+        if self.sent.has(&name) {
             return Ok(name);
         }
         if !self.is_settled {
@@ -362,8 +385,7 @@ impl Uploader {
             let found = self.objects.look(&name).await?;
             // By the server's own clock: this machine's may be days away from it.
             let is_young = |written: SystemTime| {
-                self.server_now
-                    .is_none_or(|now| now.duration_since(written).unwrap_or_default() < FOUND_AGE_MAX)
+                self.server_now.is_none_or(|now| now.duration_since(written).unwrap_or_default() < BELIEVED)
             };
             if found.is_some_and(|found| found.bytes == bytes && is_young(found.written)) {
                 return Ok(name);
@@ -409,7 +431,7 @@ impl Uploader {
                 Err(error) => return Err(error.into()),
             };
             let object = self.content(plain).await?;
-            self.sent.insert(object.clone());
+            self.sent.add(&object);
             chunks.push(LogChunk { from, bytes, object });
             start += bytes;
         }
@@ -423,7 +445,9 @@ impl Uploader {
         shards: Vec<BackedShard>,
         last: Option<&BackupManifest>,
     ) -> Result<BackupManifest, RoundError> {
-        let mut number = last.map_or(1, |last| last.number + 1);
+        let first = last.map_or(1, |last| last.number + 1);
+        // Above all that may only be missing for a moment.
+        let mut number = first.max(self.highest + 1);
         let mut is_other = false;
         while self.objects.look(&BackupManifest::name(number)).await?.is_some() {
             // One of this daemon that was sent, of which only the answer was lost, is no other's.
@@ -440,6 +464,11 @@ impl Uploader {
             tracing::warn!(
                 "another daemon writes a backup to the same place; give each store a place of its own"
             );
+        }
+        // What is missing may come back: its moments are to be found then.
+        let mut earlier = last.map_or(Vec::new(), BackupManifest::earlier_of_next);
+        if last.is_some() && first <= self.highest {
+            earlier.push((first, self.highest));
         }
         let bases = |shards: &[BackedShard]| {
             shards.iter().map(|shard| shard.checkpoint.as_ref().map(|file| file.number)).collect::<Vec<_>>()
@@ -459,7 +488,7 @@ impl Uploader {
             writer: self.writer,
             base,
             shards,
-            earlier: last.map_or(Vec::new(), BackupManifest::earlier_of_next),
+            earlier,
             own: None,
         })
     }

@@ -22,6 +22,7 @@ mod neighbours;
 mod page;
 mod promql;
 mod query;
+mod safe;
 mod subject;
 mod throughput;
 mod tool;
@@ -121,6 +122,8 @@ pub enum Scenario {
     Promql,
     /// Graphite's `/render`, beside graphite-web.
     Graphite,
+    /// W1 with a backup, and with a follower; a restore.
+    Safe,
 }
 
 /// The context of every scenario.
@@ -263,6 +266,7 @@ impl Bench {
             Scenario::Page => page::run(self),
             Scenario::Promql => promql::run(self),
             Scenario::Graphite => graphite::run(self),
+            Scenario::Safe => safe::run(self),
         }
     }
 

@@ -136,6 +136,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Goal::Times(times) => write!(f, "{times}x"),
+            Goal::Part(part) if *part < 1.0 => write!(f, "{}x at most", digits(1.0 / part)),
             Goal::Part(part) if *part <= 1.0 => f.write_str("not more"),
             Goal::Part(part) => write!(f, "1/{part}"),
             Goal::AtMost(bound, unit) => f.write_str(&unit.text(*bound)),

@@ -7,6 +7,8 @@
 mod cable;
 #[path = "replication/encrypted.rs"]
 mod encrypted;
+#[path = "replication/faults.rs"]
+mod faults;
 #[path = "replication/kills.rs"]
 mod kills;
 #[path = "replication/server.rs"]

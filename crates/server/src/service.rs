@@ -165,6 +165,11 @@ impl Service {
     fn part_of(&self, who: &Arc<Principal>) -> Service {
         let guard = Guard::new(Arc::clone(&self.engine), Arc::clone(&self.access), Arc::clone(who));
         let engine: Arc<dyn Engine> = Arc::new(guard);
+        // One of a part does not do what one of another part asks for.
+        let flush_all = match who.rights.writes_all() {
+            true => self.flush_all.clone(),
+            false => FlushAll::default(),
+        };
         let name_index = match who.rights.reads_all() {
             true => Arc::clone(&self.name_index),
             false => Arc::new(NameIndex::new(Arc::clone(&engine), Arc::clone(&self.memory))),
@@ -181,7 +186,7 @@ impl Service {
             marks: Arc::clone(&self.marks),
             buffers: Arc::clone(&self.buffers),
             calls: Arc::clone(&self.calls),
-            flush_all: self.flush_all.clone(),
+            flush_all,
             memory: Arc::clone(&self.memory),
             idle: self.idle,
             connection_limits: Arc::clone(&self.connection_limits),
@@ -212,10 +217,11 @@ impl Service {
         }
     }
 
-    /// Records what the client has done to the server.
-    pub fn operated(&self, what: &'static str) {
+    /// Records what the client has done to the server, or to what is called `name` there.
+    pub fn operated(&self, what: &'static str, name: Option<&str>) {
         if let Some(who) = &self.who {
-            self.access.audit.record(&Event { who: &who.name, what, name: None, detail: None });
+            let name = name.map(str::to_string);
+            self.access.audit.record(&Event { who: &who.name, what, name, detail: None });
         }
     }
 

@@ -425,6 +425,18 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When a write or sync fails.
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError>;
+
+    /// The same for these RRDs. One that is gone, or fails, does not keep the others from it.
+    ///
+    /// # Errors
+    /// The first failure.
+    fn flush_those(&self, names: &[RrdName]) -> Result<(), StoreError> {
+        let flushed = names.iter().map(|name| match self.flush(Some(name)) {
+            Err(StoreError::NoSuchRrd(_)) => Ok(()),
+            flushed => flushed,
+        });
+        flushed.fold(Ok(()), Result::and)
+    }
     /// Makes everything accepted so far durable, in the log, the journal or the files, whichever is quickest.
     ///
     /// # Errors

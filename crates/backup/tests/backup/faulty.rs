@@ -39,6 +39,12 @@ pub struct Faulty {
     /// The process ends in the middle of a request.
     pub dead_after: AtomicU64,
     pub is_dead: AtomicBool,
+    /// So many deletions are done, the rest fails.
+    pub deletions: AtomicU64,
+    /// Names with this in them answer as if they were not there.
+    hidden: Mutex<Option<String>>,
+    /// There is no room for names with this in them.
+    full_for: Mutex<String>,
 }
 
 impl Faulty {
@@ -50,11 +56,33 @@ impl Faulty {
             puts: AtomicU64::new(0),
             dead_after: AtomicU64::new(u64::MAX),
             is_dead: AtomicBool::new(false),
+            deletions: AtomicU64::new(u64::MAX),
+            hidden: Mutex::new(None),
+            full_for: Mutex::new("-".to_string()),
         })
     }
 
     pub fn set(&self, faults: Faults) {
         *self.faults.lock().unwrap() = faults;
+    }
+
+    /// Objects whose names have this in them are missing.
+    pub fn hide(&self, name: &str) {
+        *self.hidden.lock().unwrap() = Some(name.to_string());
+    }
+
+    pub fn show_all(&self) {
+        *self.hidden.lock().unwrap() = None;
+    }
+
+    /// There is no room for objects whose names have this in them.
+    pub fn full_for(&self, name: &str) {
+        *self.full_for.lock().unwrap() = name.to_string();
+    }
+
+    fn is_hidden(&self, location: &Path) -> bool {
+        let hidden = self.hidden.lock().unwrap();
+        hidden.as_ref().is_some_and(|hidden| location.as_ref().contains(hidden.as_str()))
     }
 
     /// True in so many of a hundred cases.
@@ -109,7 +137,8 @@ impl ObjectStore for Faulty {
         if self.puts.fetch_add(1, Ordering::Relaxed) >= self.dead_after.load(Ordering::Relaxed) {
             self.is_dead.store(true, Ordering::Relaxed);
         }
-        if self.happens(|faults| faults.full) {
+        let is_full = location.as_ref().contains(self.full_for.lock().unwrap().as_str());
+        if is_full || self.happens(|faults| faults.full) {
             return Err(Self::error("507 Insufficient Storage"));
         }
         if self.happens(|faults| faults.losing) {
@@ -133,13 +162,22 @@ impl ObjectStore for Faulty {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         self.ask().await?;
+        if self.is_hidden(location) {
+            return Err(Error::NotFound { path: location.to_string(), source: "hidden".into() });
+        }
         let mut got = self.inner.get_opts(location, options).await?;
         self.shift(&mut got.meta);
         Ok(got)
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        let is_done = |left: u64| left.checked_sub(1);
+        match self.deletions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_done) {
+            Ok(_) => self.inner.delete_stream(locations),
+            Err(_) => {
+                futures_util::stream::once(std::future::ready(Err(Self::error("503 Slow Down")))).boxed()
+            }
+        }
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -150,13 +188,18 @@ impl ObjectStore for Faulty {
             std::future::ready(!hidden[at % hidden.len()])
         };
         let ahead = self.faults.lock().unwrap().ahead;
+        let hidden = self.hidden.lock().unwrap().clone();
+        let is_shown = move |seen: &Result<ObjectMeta>| {
+            let name = seen.as_ref().map(|meta| meta.location.to_string()).unwrap_or_default();
+            std::future::ready(hidden.as_ref().is_none_or(|hidden| !name.contains(hidden.as_str())))
+        };
         let shifted = move |mut seen: Result<ObjectMeta>| {
             if let Ok(meta) = &mut seen {
                 shift(ahead, meta);
             }
             seen
         };
-        self.inner.list(prefix).filter(lie).map(shifted).boxed()
+        self.inner.list(prefix).filter(lie).filter(is_shown).map(shifted).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {

@@ -4,6 +4,7 @@
 
 mod faulty;
 mod later;
+mod pruning;
 mod support;
 
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
-use roundel_backup::keep::{GRACE, Keep, Pruning, clock_differs, prune};
+use roundel_backup::keep::Keep;
 use roundel_backup::manifest::{BackedFile, BackupManifest, newest};
 use roundel_backup::moments::{Moment, MomentError, find};
 use roundel_backup::parts::PART_BYTES;
+use roundel_backup::prune::{GRACE, Pruning, clock_differs, prune};
 use roundel_backup::restore::{RestoreError, verify};
 use roundel_backup::upload::{RoundError, Uploader};
 use store::engine::Engine;
@@ -259,93 +261,6 @@ fn a_stale_or_lost_hint_and_lost_manifests_do_not_hide_the_newest() {
         assert_eq!(number().await, Some(12));
         place.inner.delete(&ObjectPath::from("a/prefix/manifests/0000000000000012")).await.unwrap();
         assert_eq!(number().await, Some(11));
-    });
-}
-
-#[test]
-fn pruning_keeps_what_is_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(&dir.path().join("store"));
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
-    block_on(async {
-        let mut uploader = Uploader::new(objects(&place, None));
-        let mut at = Vec::new();
-        for step in 0..40 {
-            subject.step(step);
-            at.push(subject.all());
-            round(&mut uploader, &subject).await.unwrap();
-        }
-        let from = objects(&place, None);
-        let before = names(&place).await.len();
-        let now = (START + 400) * 1000;
-        let keep = Keep::parse("1h all").unwrap();
-        let kept = prune(&from, &keep, pruning(Duration::from_hours(1), now)).await.unwrap();
-        // All are younger than an hour: only those go that have less than the last of their base; no object is old enough.
-        assert!(kept.manifests > 20 && kept.kept >= 6 && kept.objects == 0, "{kept:?}");
-        for step in [6, 13, 21, 30, 39] {
-            let to = dir.path().join(format!("time-{step}"));
-            let time = Moment::Time((START + 10 * step as i64 + 5) * 1000);
-            let (restored, found) = restored(&from, time, &to).await.unwrap();
-            assert!(restored.lost.is_empty() && !found.is_earlier);
-            assert_eq!(all_in(&to), at[step], "step {step}");
-        }
-        let swept = prune(&from, &Keep::default(), pruning(Duration::ZERO, now)).await.unwrap();
-        assert!(swept.kept == 1 && swept.objects > 10, "{swept:?}");
-        assert!(names(&place).await.len() < before / 3);
-        let manifest = newest(&from).await.unwrap().unwrap();
-        assert_eq!(verify(&from, &manifest, &Nothing).await.unwrap(), []);
-        // The backup goes on, with what was removed sent again where it is needed.
-        uploader.forget();
-        subject.step(40);
-        round(&mut uploader, &subject).await.unwrap();
-        let to = dir.path().join("newest");
-        restored(&from, Moment::Newest, &to).await.unwrap();
-        assert_eq!(all_in(&to), subject.all());
-        // A manifest that cannot be read might name anything.
-        let path = ObjectPath::from("a/prefix/manifests/0000000000000040");
-        place.inner.put(&path, b"torn".to_vec().into()).await.unwrap();
-        let count = names(&place).await.len();
-        assert!(prune(&from, &Keep::default(), pruning(Duration::ZERO, now)).await.is_err());
-        assert_eq!(names(&place).await.len(), count);
-    });
-}
-
-/// Its parts are known by nothing else, and would go with what is not kept.
-#[test]
-fn pruning_removes_nothing_while_a_list_of_parts_is_lost() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(dir.path());
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
-    block_on(async {
-        let mut uploader = Uploader::new(objects(&place, None));
-        subject.step(0);
-        round(&mut uploader, &subject).await.unwrap();
-        subject.step(1);
-        round(&mut uploader, &subject).await.unwrap();
-        let from = objects(&place, None);
-        let mut parts = Vec::new();
-        for plain in [vec![1; PART_BYTES as usize], vec![2; 5]] {
-            parts.push(put_content(&from, plain).await);
-        }
-        let list = put_content(&from, roundel_backup::parts::encode(&parts)).await;
-        let mut manifest = newest(&from).await.unwrap().unwrap();
-        let file =
-            BackedFile { number: 99, bytes: PART_BYTES + 5, content: None, object: list.clone(), end: None };
-        manifest.shards[0].segments.push(file);
-        from.put(&BackupManifest::name(manifest.number), manifest.encode().unwrap()).await.unwrap();
-        place.inner.delete(&ObjectPath::from(format!("a/prefix/{list}"))).await.unwrap();
-        let before = names(&place).await;
-        let now = (START + 400) * 1000;
-        let mut pruning = pruning(Duration::ZERO, now);
-        let refused = prune(&from, &Keep::default(), pruning).await.unwrap_err().to_string();
-        assert!(refused.contains(&list), "{refused}");
-        assert_eq!(names(&place).await, before);
-        pruning.is_forced = true;
-        let done = prune(&from, &Keep::default(), pruning).await.unwrap();
-        assert!(done.objects >= 2 && done.kept == 1, "{done:?}");
-        assert!(from.get(&parts[0]).await.unwrap_err().is_loss());
     });
 }
 

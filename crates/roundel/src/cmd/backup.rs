@@ -5,12 +5,13 @@ mod restore;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use backup::keep::{GRACE, Keep, Pruning, clock_differs, prune};
+use backup::keep::Keep;
 use backup::location::Access;
 use backup::manifest::{BackupManifest, newest};
 use backup::moments::{Moment, numbers};
 use backup::objects::{Limits, Objects};
 use backup::own::OwnList;
+use backup::prune::{GRACE, Pruning, clock_differs, prune};
 use backup::restore::Progress;
 use backup::run::BackupSettings;
 use clap::{Args, Subcommand};

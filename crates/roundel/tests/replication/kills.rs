@@ -9,7 +9,7 @@ use super::server::{CREATE, Pair, Server};
 
 const RRDS: u64 = 6;
 const BEGIN: u64 = 1_000_000_000;
-/// Kills of a pair.
+/// Kills of a pair. `make test-all` has 40 pairs, so 480 of them.
 const KILLS: u64 = 12;
 
 /// What was sent and acknowledged of an RRD: the time of an update is also its value.

@@ -21,14 +21,24 @@ pub struct Server {
     follow: Option<u16>,
     replication: String,
     more: String,
+    /// What runs the daemon.
+    wrapper: Vec<String>,
+    /// Where it listens for followers, and where the other one is.
+    addresses: [String; 2],
     child: Option<Child>,
 }
 
 impl Pair {
     /// With these further lines in `[replication]` of both.
     pub fn start(replication: &str) -> Pair {
+        Pair::placed(replication, |_, _| {})
+    }
+
+    /// The same; `place` says where each of them runs.
+    pub fn placed(replication: &str, mut place: impl FnMut(usize, &mut Server)) -> Pair {
         let directory = tempfile::tempdir().unwrap();
         let mut servers = ["a", "b"].map(|name| Server::new(directory.path(), name, replication));
+        servers.iter_mut().enumerate().for_each(|(side, server)| place(side, server));
         servers[0].start();
         // From now on each has the other in its configuration, the primary, too.
         let [a, b] = &mut servers;
@@ -43,7 +53,37 @@ impl Server {
         let directory = parent.join(name);
         std::fs::create_dir_all(directory.join("base")).unwrap();
         let (replication, followers_port) = (replication.to_string(), free_port());
-        Server { directory, followers_port, follow: None, replication, more: String::new(), child: None }
+        Server {
+            directory,
+            followers_port,
+            follow: None,
+            replication,
+            more: String::new(),
+            wrapper: Vec::new(),
+            addresses: ["127.0.0.1".to_string(), "127.0.0.1".to_string()],
+            child: None,
+        }
+    }
+
+    /// Runs it by these words, which must end in running what follows them.
+    pub fn run_in(&mut self, words: &[&str]) {
+        self.wrapper = words.iter().map(ToString::to_string).collect();
+    }
+
+    /// It listens for followers at this address of IP.
+    pub fn listen_at(&mut self, address: &str) {
+        self.addresses[0] = address.to_string();
+    }
+
+    /// The other one is at this address of IP.
+    pub fn follow_at(&mut self, address: &str) {
+        self.addresses[1] = address.to_string();
+    }
+
+    /// It runs in this directory, which is there.
+    pub fn move_to(&mut self, directory: &Path) {
+        self.directory = directory.to_path_buf();
+        std::fs::create_dir_all(self.base()).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -98,9 +138,10 @@ impl Server {
     }
 
     fn spawn(&self) -> Child {
-        let follow = self.follow.map(|port| format!("[follow]\nprimary = '127.0.0.1:{port}'\n"));
+        let [own, other] = &self.addresses;
+        let follow = self.follow.map(|port| format!("[follow]\nprimary = '{other}:{port}'\n"));
         let config = format!(
-            "store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n[replication]\nlisten = ['127.0.0.1:{}']\n{}{}{}",
+            "store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n[replication]\nlisten = ['{own}:{}']\n{}{}{}",
             self.followers_port,
             self.replication,
             follow.unwrap_or_default(),
@@ -108,9 +149,10 @@ impl Server {
         );
         std::fs::write(self.path("roundel.toml"), config).unwrap();
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
-        let mut command = Command::new(ROUNDEL);
+        let words: Vec<&str> = self.wrapper.iter().map(String::as_str).chain([ROUNDEL, "serve"]).collect();
+        let mut command = Command::new(words[0]);
         command
-            .arg("serve")
+            .args(&words[1..])
             .current_dir(&self.directory)
             .env_remove("RRDCACHED_ADDRESS")
             .env_remove("RUST_LOG");

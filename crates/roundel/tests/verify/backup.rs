@@ -341,3 +341,72 @@ fn a_server_that_is_not_there_stops_nothing() {
             .contains("the backup failed and is tried again")
     );
 }
+
+/// What a token, a saved graph, a saved view and an assignment are worth after the machine is gone.
+#[test]
+fn a_restored_daemon_knows_its_tokens_graphs_views_and_assignments() {
+    let place = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| place.path().join(name));
+    let to = place.path().join("backup").display().to_string();
+    let start = |directory: &Path| {
+        std::fs::create_dir_all(directory).unwrap();
+        let port = free_port();
+        let config = format!(
+            "store = \"store\"\nbase = \"base\"\n[[listen]]\naddress = \"unix:sock\"\nanonymous = \"all\"\n[stripes]\nshards = 2\nscrub = \"off\"\n\
+             [http]\nlisten = [\"127.0.0.1:{port}\"]\ntemplates = \"graphs\"\n[log]\nfile = \"log\"\n[backup]\nto = \"{to}\"\ninterval = \"1s\"\n"
+        );
+        std::fs::write(directory.join("roundel.toml"), config).unwrap();
+        let mut command = Command::new(ROUNDEL);
+        command.arg("serve").current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        (Running(command.spawn().unwrap()), port)
+    };
+    let (daemon, port) = start(&old);
+    create(&old, 1000);
+    update(&old, 1..10);
+    let added = roundel(&old, &["token", "add", "ann", "--read", "hall/**"]);
+    assert!(added.status.success(), "{}", text(&added));
+    let token = text(&added).split_whitespace().max_by_key(|word| word.len()).unwrap().to_string();
+    let ask = |port: u16, method: &str, target: &str, body: &str, headers: &str| {
+        let length = body.len();
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        );
+        wait_for("an answer", || http(port, &head))
+    };
+    let view = "title = 'of the hall'\n[[graph]]\ndirectory = 'hall'\n";
+    let saved = ask(port, "PUT", "/api/v1/views/hall", view, "");
+    assert!(saved.starts_with("HTTP/1.1 200"), "{saved}");
+    std::fs::write(
+        old.join("graphs/one.graph"),
+        "--imgformat=SVG\nDEF:a=hall/host-0.rrd:a:AVERAGE\nLINE:a\n",
+    )
+    .unwrap();
+    let assignments = "roundel-assignments 1\n";
+    std::fs::write(old.join("store/assignments"), assignments).unwrap();
+    wait_for_rounds(port, 2.0);
+    drop(daemon);
+
+    std::fs::create_dir_all(&new).unwrap();
+    let one = roundel(&new, &["restore", "hall/host-4.rrd", "--from", &to, "--to", "one"]);
+    assert!(one.status.success(), "{}", text(&one));
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(names(&new.join("one")), ["hall"]);
+    assert_eq!(names(&new.join("one/hall")), ["host-4.rrd"]);
+    let whole = roundel(&new, &["restore", "--from", &to, "--to", "store"]);
+    assert!(whole.status.success() && text(&whole).contains("own files"), "{}", text(&whole));
+    assert_eq!(std::fs::read_to_string(new.join("store/assignments")).unwrap(), assignments);
+    std::fs::rename(new.join("store/graphs"), new.join("graphs")).unwrap();
+    let (_daemon, port) = start(&new);
+    let shown = ask(port, "GET", "/api/v1/views/hall", "", "");
+    assert!(shown.contains("of the hall"), "{shown}");
+    let graph = ask(port, "GET", "/graph?template=one", "", "");
+    assert!(graph.contains("<svg"), "{graph}");
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let seen = ask(port, "GET", "/api/v1/list?recursive=1", "", &bearer);
+    assert!(seen.contains("hall/host-4") && !seen.contains("roof"), "{seen}");
+    let unknown = ask(port, "GET", "/api/v1/list?recursive=1", "", "Authorization: Bearer other\r\n");
+    assert!(unknown.starts_with("HTTP/1.1 401"), "{unknown}");
+}

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::access::{Below, Verb};
 use rrd::content::Rrd;
@@ -24,6 +24,9 @@ use super::{Access, Principal};
 const NOWHERE: &[u8] = b".nowhere";
 /// Why what is of the whole store is refused.
 const OPERATORS_ONLY: &str = "this takes an account with operate = true";
+
+/// Held while some of the RRDs are flushed for a client.
+static FLUSHING: Mutex<()> = Mutex::new(());
 
 /// The part of a store that a client may see, and change.
 ///
@@ -353,10 +356,30 @@ impl Engine for Guard {
         Ok(self.engine.has_directory(directory)? && self.shows(directory, &mut |_| true)?)
     }
 
+    /// Of one that may be read: who reads its file wants that. Of all: what may be written.
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
-        // All at once tells nothing, and `rrdtool list` asks for it.
-        name.map_or(Ok(()), |name| Guard::read(self, name))?;
-        self.engine.flush(name)
+        if let Some(name) = name {
+            Guard::read(self, name)?;
+            return self.engine.flush(Some(name));
+        }
+        let rights = &self.who.rights;
+        if rights.writes_all() {
+            return self.engine.flush(None);
+        }
+        if rights.writes_nothing() {
+            return Ok(());
+        }
+        // One list of names at a time.
+        let _turn = FLUSHING.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.engine.list(b"", true)?;
+        let own = names.iter().filter(|name| self.may(Verb::Write, name));
+        let own: Vec<RrdName> = own.filter_map(|name| RrdName::new(name).ok()).collect();
+        self.engine.flush_those(&own)
+    }
+
+    fn flush_those(&self, names: &[RrdName]) -> Result<(), StoreError> {
+        names.iter().try_for_each(|name| Guard::read(self, name))?;
+        self.engine.flush_those(names)
     }
 
     fn sync(&self) -> Result<(), StoreError> {

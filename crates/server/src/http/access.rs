@@ -5,6 +5,7 @@
 
 mod config;
 mod passwords;
+mod places;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use rustls::ServerConfig;
 
 pub use config::WebConfig;
 use passwords::{Credentials, PasswordChecks, Verdict};
+use places::AddressGroup;
 
 use super::failure::Failure;
 use super::login::{self, LoggedIn, LoginForm, Sessions};
@@ -190,7 +192,7 @@ impl Door {
         let users = rules.config.users();
         let access = &service.access;
         let known = match Credentials::of(headers) {
-            Some(credentials) => self.check(access, users, &credentials).await,
+            Some(credentials) => self.check(access, (users, peer), &credentials).await,
             None => {
                 let shown = self.sessions.find(headers, access, users);
                 let shown = shown.or_else(|| access.of_peer(peer));
@@ -231,7 +233,7 @@ impl Door {
     async fn check(
         &self,
         access: &Access,
-        users: &BTreeMap<String, String>,
+        (users, peer): (&BTreeMap<String, String>, &Peer),
         credentials: &Credentials,
     ) -> Admission {
         if let Some(who) = access.of_token(credentials.secret()) {
@@ -242,7 +244,7 @@ impl Door {
             return self.anonymous(users).map_or(Admission::Wrong, Admission::Known);
         }
         let Credentials::Password { name, password } = credentials else { return Admission::Wrong };
-        match self.passwords.check(users, name, password).await {
+        match self.passwords.check(users, AddressGroup::of(peer), name, password).await {
             Verdict::Right => Admission::Known(access.of_user(name)),
             Verdict::Busy => Admission::Busy,
             Verdict::Wrong => Admission::Wrong,
@@ -277,7 +279,7 @@ impl Door {
         let users = rules.config.users();
         let hash = users.get(&form.name).map(|hash| (form.name.clone(), hash.clone()));
         let credentials = Credentials::Password { name: form.name, password: form.secret.into_bytes() };
-        match self.check(&service.access, users, &credentials).await {
+        match self.check(&service.access, (users, peer), &credentials).await {
             Admission::Known(who) if !who.rights.is_nothing() => {
                 let password = if Access::can_change(&who) { None } else { hash };
                 self.sessions.welcome(LoggedIn { who, password }, &form.next, rules.tls.is_some())

@@ -121,6 +121,28 @@ impl View {
     }
 }
 
+/// What became of a view that was saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewChange {
+    /// There is one more.
+    Added,
+    /// It was there.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+impl ViewChange {
+    /// What the audit log calls it.
+    pub fn what(self) -> &'static str {
+        match self {
+            ViewChange::Added => "add view",
+            ViewChange::Changed => "change view",
+            ViewChange::Removed => "remove view",
+        }
+    }
+}
+
 /// A view as it stands in its file.
 pub struct Saved {
     /// Its text.
@@ -215,33 +237,35 @@ impl Views {
     ///
     /// # Errors
     /// 400 for a name that is none, 404 when there is nothing to remove, 422 for a text that is none, 409 when the view has been changed meanwhile.
-    pub fn save(&self, name: &str, text: &str, was: Option<&str>) -> Result<(), Failure> {
+    pub fn save(&self, name: &str, text: &str, was: Option<&str>) -> Result<ViewChange, Failure> {
         let path = self.path(name)?;
         if text.len() > BYTES_MAX {
             return Err(Failure::too_much(format!("a view has at most {BYTES_MAX} bytes")));
         }
         View::parse(text)?;
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.saved(name).map(|saved| saved.tag).unwrap_or_default();
+        let saved = self.saved(name).map(|saved| saved.tag);
+        let now = saved.as_deref().unwrap_or_default();
         if was.is_some_and(|was| was != now) {
             let text = format!("the view {name} has been changed meanwhile: load it again");
             return Err(Failure::new(StatusCode::CONFLICT, text));
         }
-        let done = if text.trim().is_empty() {
-            self.saved(name)?;
-            fs::remove_file(&path)
+        let (done, change) = if text.trim().is_empty() {
+            saved?;
+            (fs::remove_file(&path), ViewChange::Removed)
         } else {
-            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
-                .and_then(|()| durable::replace(&path, text.as_bytes()))
+            let made = fs::create_dir_all(path.parent().unwrap_or(Path::new(".")));
+            let change = if saved.is_ok() { ViewChange::Changed } else { ViewChange::Added };
+            (made.and_then(|()| durable::replace(&path, text.as_bytes())), change)
         };
-        done.map_err(|error| cannot("write", &path, &error))
+        done.map(|()| change).map_err(|error| cannot("write", &path, &error))
     }
 
     /// Adds a graph to the end of a view, which is made if there is none.
     ///
     /// # Errors
     /// As [`Views::save`].
-    pub fn add(&self, name: &str, graph: ViewGraph) -> Result<(), Failure> {
+    pub fn add(&self, name: &str, graph: ViewGraph) -> Result<ViewChange, Failure> {
         #[derive(Serialize)]
         struct Added {
             graph: [ViewGraph; 1],

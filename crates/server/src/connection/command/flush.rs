@@ -88,6 +88,7 @@ pub fn forget(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(), R
     match service.engine.status(&named.name) {
         Ok(status) if is_cached(service, &named.name, &status) => {
             service.marks.forget(&named.name);
+            service.operated("forget", Some(&named.name.to_string()));
             reply::push_status(out, 0, b"Gone!");
             Ok(())
         }

@@ -16,7 +16,7 @@ pub fn promote(service: &Service, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let state = state(service)?;
     let age = state.following.age();
     let epoch = state.promote().map_err(|error| Refusal::of_store("", &error))?;
-    service.operated("promote");
+    service.operated("promote", None);
     reply::push_status(out, 1, b"This server is the primary now");
     let age = age.map_or("unknown".to_string(), |age| age.as_millis().to_string());
     out.extend_from_slice(format!("{epoch} {age}\n").as_bytes());

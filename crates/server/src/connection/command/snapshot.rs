@@ -41,6 +41,7 @@ pub fn snapshot(service: &Service, word: &[u8], out: &mut Vec<u8>) -> Result<(),
     })?;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let copied = make(service, allowed, &name).map_err(|text| refused(text.replace('\n', " ")))?;
+    service.operated("snapshot", name.to_str());
     reply::push_status(out, 1, b"Snapshot");
     let path = allowed.join(&name);
     let line = format!("{} {} {}\n", copied.linked, copied.copied, path.display());

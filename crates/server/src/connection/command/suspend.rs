@@ -28,6 +28,7 @@ pub fn suspend(service: &Service, word: &[u8], suspend: bool, out: &mut Vec<u8>)
         (false, Some(false)) => b" not suspended",
         (_, None) => return Err(Refusal::new(DropReason::Refused, "too many suspended RRDs")),
     };
+    service.operated(if suspend { "suspend" } else { "resume" }, Some(&named.name.to_string()));
     reply::push_status(out, 0, &[&*path, what].concat());
     Ok(())
 }
@@ -35,6 +36,7 @@ pub fn suspend(service: &Service, word: &[u8], suspend: bool, out: &mut Vec<u8>)
 /// Answers SUSPENDALL or RESUMEALL.
 pub fn suspend_all(service: &Service, suspend: bool, out: &mut Vec<u8>) {
     let count = service.marks.suspend_all(suspend, service.engine.stats().rrd_count);
+    service.operated(if suspend { "suspend all" } else { "resume all" }, None);
     let what = if suspend { "suspend" } else { "resumed" };
     reply::push_status(out, 0, format!("{count} rrds {what}").as_bytes());
 }

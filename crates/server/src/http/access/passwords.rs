@@ -1,10 +1,11 @@
 //! Names and passwords of basic authentication (RFC 7617), checked by bcrypt.
 //!
 //! A check takes some 70 ms by intention. So its result is kept, and only one runs at a time: a client that guesses gets no more of the
-//! machine than that, and clients that were let in before do not wait for it.
+//! machine than that, and clients that were let in before do not wait for it. Those that are new find a place all the same
+//! ([`Places`](super::places::Places)).
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
@@ -12,12 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
+use super::places::{AddressGroup, Places};
+
 /// What is checked for a name that there is not, so that its time does not tell: a hash of no known password, of usual cost.
 const UNKNOWN_USER: &str = "$2b$10$Oq.hx9lCXVoRvUdswSUqiO6MIOSiCWo71YQaXAOmWywXiPyoonrAu";
 /// Results that are kept: as many as users may be at work, and few enough that guesses take no memory.
 const KEPT_MAX: usize = 1000;
-/// Checks that may wait for their turn: some seconds.
-const WAITING_MAX: usize = 64;
 /// The longest password: bcrypt takes no more than 72 bytes of it, and a longer one is refused instead of being cut.
 const PASSWORD_BYTES_MAX: usize = 72;
 
@@ -37,29 +38,32 @@ pub enum Verdict {
 pub struct PasswordChecks {
     /// By a hash of name, password and what was to be matched.
     kept: Mutex<HashMap<[u8; 32], bool>>,
-    waiting: Semaphore,
+    places: Arc<Places>,
     turn: Semaphore,
 }
 
 impl Default for PasswordChecks {
     fn default() -> Self {
-        PasswordChecks {
-            kept: Mutex::default(),
-            waiting: Semaphore::new(WAITING_MAX),
-            turn: Semaphore::new(1),
-        }
+        PasswordChecks { kept: Mutex::default(), places: Arc::default(), turn: Semaphore::new(1) }
     }
 }
 
 impl PasswordChecks {
-    /// Whether these are the name and password of one of `users`, whose hashes these are.
-    pub async fn check(&self, users: &BTreeMap<String, String>, name: &str, password: &[u8]) -> Verdict {
+    /// Whether these are the name and password of one of `users`, whose hashes these are, as a client of this origin says.
+    pub async fn check(
+        &self,
+        users: &BTreeMap<String, String>,
+        origin: AddressGroup,
+        name: &str,
+        password: &[u8],
+    ) -> Verdict {
         let hash = users.get(name);
         let key = key(name, password, hash);
         if let Some(result) = self.known(&key) {
             return result;
         }
-        let Ok(_waiting) = self.waiting.try_acquire() else { return Verdict::Busy };
+        let hashed_name = Sha256::digest(name.as_bytes()).into();
+        let Some(_place) = self.places.take(origin, hashed_name) else { return Verdict::Busy };
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await.ok();
         // Who waited before may have asked the same.
@@ -74,7 +78,11 @@ impl PasswordChecks {
         });
         let is_right = checked.await.unwrap_or(false) && is_known;
         self.keep(key, is_right);
-        if is_right { Verdict::Right } else { Verdict::Wrong }
+        if !is_right {
+            return Verdict::Wrong;
+        }
+        self.places.know(origin);
+        Verdict::Right
     }
 
     fn known(&self, key: &[u8; 32]) -> Option<Verdict> {
@@ -202,32 +210,82 @@ mod tests {
                 ("c:one", Verdict::Wrong),
             ] {
                 let (name, password) = pair(text);
-                assert_eq!(checks.check(&users, &name, password.as_bytes()).await, want, "{text}");
+                assert_eq!(
+                    checks.check(&users, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+                    want,
+                    "{text}"
+                );
             }
             assert_eq!(checks.kept.lock().unwrap().len(), 5, "{round}");
         }
         // A changed password is not the kept one's.
         let changed = BTreeMap::from([("a".to_string(), hash("three"))]);
         let (name, password) = pair("a:one");
-        assert_eq!(checks.check(&changed, &name, password.as_bytes()).await, Verdict::Wrong);
+        assert_eq!(
+            checks.check(&changed, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Wrong
+        );
         let (name, password) = pair("a:three");
-        assert_eq!(checks.check(&changed, &name, password.as_bytes()).await, Verdict::Right);
+        assert_eq!(
+            checks.check(&changed, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Right
+        );
         // 73 bytes that begin with the right 72.
         let long = "x".repeat(72);
         let users = BTreeMap::from([("l".to_string(), bcrypt::hash(&long, 4).unwrap())]);
         let (name, password) = pair(&format!("l:{long}"));
-        assert_eq!(checks.check(&users, &name, password.as_bytes()).await, Verdict::Right);
+        assert_eq!(
+            checks.check(&users, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Right
+        );
         let (name, password) = pair(&format!("l:{long}y"));
-        assert_eq!(checks.check(&users, &name, password.as_bytes()).await, Verdict::Wrong);
+        assert_eq!(
+            checks.check(&users, AddressGroup::Unix(0), &name, password.as_bytes()).await,
+            Verdict::Wrong
+        );
     }
 
     #[tokio::test]
-    async fn few_wait_and_guesses_leave_room() {
+    async fn a_user_gets_in_while_strangers_guess() {
+        let hash = bcrypt::hash("one", 4).unwrap();
+        let users = Arc::new(BTreeMap::from([("a".to_string(), hash)]));
+        let checks = Arc::new(PasswordChecks::default());
+        // One check takes long.
+        let turn = checks.turn.acquire().await.unwrap();
+        let guess = |address: u8, name: String| {
+            let (checks, users) = (Arc::clone(&checks), Arc::clone(&users));
+            tokio::spawn(async move {
+                checks.check(&users, AddressGroup::V4([10, 0, 0, address]), &name, b"x").await
+            })
+        };
+        let mut guesses = Vec::new();
+        for round in 0..20 {
+            guesses.extend((0..30).map(|address| guess(address, format!("name {round}"))));
+        }
+        guesses.extend((0..200).map(|_| guess(1, "a".to_string())));
+        tokio::task::yield_now().await;
+        let user = {
+            let (checks, users) = (Arc::clone(&checks), Arc::clone(&users));
+            tokio::spawn(
+                async move { checks.check(&users, AddressGroup::V4([10, 0, 1, 1]), "a", b"one").await },
+            )
+        };
+        tokio::task::yield_now().await;
+        drop(turn);
+        assert_eq!(user.await.unwrap(), Verdict::Right);
+        let mut busy = 0;
+        for guess in guesses {
+            busy += usize::from(guess.await.unwrap() == Verdict::Busy);
+        }
+        assert!(busy > 700, "{busy}");
+        // A password that was right needs no place, and no turn.
+        let _turn = checks.turn.acquire().await.unwrap();
+        assert_eq!(checks.check(&users, AddressGroup::Unix(1), "a", b"one").await, Verdict::Right);
+    }
+
+    #[tokio::test]
+    async fn guesses_leave_room() {
         let checks = PasswordChecks::default();
-        let all = checks.waiting.acquire_many(WAITING_MAX as u32).await.unwrap();
-        let users = BTreeMap::new();
-        assert_eq!(checks.check(&users, "a", b"b").await, Verdict::Busy);
-        drop(all);
         checks.keep([1; 32], true);
         for guess in 0..3 * KEPT_MAX as u32 {
             let mut key = [0; 32];

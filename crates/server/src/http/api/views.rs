@@ -10,7 +10,7 @@ use super::rrds::JSON_HEADERS;
 use super::{Api, query};
 use crate::http::failure::Failure;
 use crate::http::query::Query;
-use crate::http::views::{View, ViewGraph, Views};
+use crate::http::views::{View, ViewGraph};
 
 /// `GET /api/v1/views`
 ///
@@ -64,7 +64,8 @@ pub async fn put(
     api.work
         .run(|| {
             api.views.may_save(&headers)?;
-            api.views.save(&name, text, was.as_deref())?;
+            let change = api.views.save(&name, text, was.as_deref())?;
+            api.service.operated(change.what(), Some(&name));
             Ok(respond(&json!({ "name": name })))
         })
         .await
@@ -83,7 +84,7 @@ pub async fn post(
     let form = Query::parse(&body)?;
     api.work
         .run(|| {
-            add(&api.views, &name, form, &headers)?;
+            add(&api, &name, form, &headers)?;
             Ok(respond(&json!({ "name": name })))
         })
         .await
@@ -93,8 +94,8 @@ pub async fn post(
 ///
 /// # Errors
 /// 403 when the client may not, 4xx for a form or a name that is none.
-pub fn add(views: &Views, name: &str, mut form: Query, headers: &HeaderMap) -> Result<(), Failure> {
-    views.may_save(headers)?;
+pub fn add(api: &Api, name: &str, mut form: Query, headers: &HeaderMap) -> Result<(), Failure> {
+    api.views.may_save(headers)?;
     let texts = |words: Vec<Vec<u8>>| {
         let text = |word| String::from_utf8(word).map_err(|_| Failure::bad("a parameter is not UTF-8"));
         words.into_iter().map(text).collect::<Result<Vec<_>, _>>()
@@ -111,7 +112,9 @@ pub fn add(views: &Views, name: &str, mut form: Query, headers: &HeaderMap) -> R
         end: form.text("end"),
     };
     form.finish()?;
-    views.add(name, graph)
+    let change = api.views.add(name, graph)?;
+    api.service.operated(change.what(), Some(name));
+    Ok(())
 }
 
 fn respond(answer: &Value) -> Response {

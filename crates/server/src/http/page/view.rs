@@ -112,7 +112,7 @@ pub async fn add_graph(State(site): State<Site>, headers: HeaderMap, body: Bytes
         let mut form = Query::parse(&body)?;
         let name = form.text("view").unwrap_or_default();
         let form = form.replace("arg", lines);
-        site.api.work.run(|| add(&site.api.views, &name, form, &headers)).await?;
+        site.api.work.run(|| add(&site.api, &name, form, &headers)).await?;
         Ok(name)
     };
     match done.await {
@@ -138,7 +138,13 @@ pub async fn save(
         site.api
             .work
             .run(|| {
-                let Err(failure) = site.api.views.save(&name, &text, was.as_deref()) else { return Ok(None) };
+                let failure = match site.api.views.save(&name, &text, was.as_deref()) {
+                    Ok(change) => {
+                        site.api.service.operated(change.what(), Some(&name));
+                        return Ok(None);
+                    }
+                    Err(failure) => failure,
+                };
                 // What was typed is not lost.
                 let file = Saved { text: text.clone(), tag: was.clone().unwrap_or_default() };
                 view_page(

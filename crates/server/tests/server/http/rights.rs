@@ -197,6 +197,9 @@ fn what_may_not_be_read_is_not_there_over_the_text_protocol() {
             "REMOVE new/d.rrd",
             "REMOVE secret/a.rrd",
             "FORGETFUL",
+            "FLUSHALL",
+            "PING",
+            "HELP",
             "LIST RECURSIVE /",
             "FETCH net/a/if.rrd AVERAGE 1000000000 1000000080",
         ] {
@@ -269,6 +272,62 @@ fn what_may_be_read_and_not_written_is_refused() {
     assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "top.rrd", "\"detail\":\"remove\""]), "{audit}");
     assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "\"detail\":\"/metrics\""]), "{audit}");
     assert!(has(&["\"who\":\"127.0.0.1:", "a password or token that is not known"]), "{audit}");
+}
+
+/// In the files layout it can be seen: what waits to be written is written, or still waits.
+#[test]
+fn all_is_flushed_that_the_client_may_write() {
+    let (whole, _) = both(false);
+    let mut root = Text::of(&whole, "root");
+    let names = ["net/a/if.rrd", "top.rrd", "secret/a.rrd"];
+    let mut waiting = move || names.map(|name| !root.say(&format!("PENDING {name}")).starts_with("0 "));
+    assert_eq!(waiting(), [true; 3]);
+    // Who may write nothing that is there flushes nothing.
+    assert!(Text::of(&whole, "writer").say("FLUSHALL").starts_with("0 "));
+    assert!(Text::of(&whole, "ann").say("FLUSHALL").starts_with("0 "));
+    oracle::wait_for("the flush", || (!waiting()[0]).then_some(()));
+    assert_eq!(waiting(), [false, true, true]);
+    assert!(Text::of(&whole, "root").say("FLUSHALL").starts_with("0 "));
+    oracle::wait_for("the flush of all", || (waiting() == [false; 3]).then_some(()));
+}
+
+#[test]
+fn what_is_done_to_the_daemon_and_its_views_is_recorded() {
+    let (whole, _) = both(true);
+    let mut root = Text::of(&whole, "root");
+    for line in ["SUSPEND top.rrd", "RESUME top.rrd", "SUSPENDALL", "RESUMEALL", "FORGET top.rrd"] {
+        assert!(root.say(line).starts_with("0 "), "{line}");
+    }
+    let auth = "Authorization: Bearer root\r\n";
+    let view = |method: &str, body: &str| request_with(&whole, method, "/api/v1/views/v", auth, body).status;
+    assert_eq!(view("PUT", "title = 'x'\n"), 200);
+    assert_eq!(view("POST", "arg=LINE:1"), 200);
+    assert_eq!(view("PUT", ""), 200);
+    // What was refused is no change.
+    assert_eq!(view("PUT", "titel = 'x'\n"), 422);
+    assert_eq!(
+        request_with(&whole, "PUT", "/api/v1/views/w", "Authorization: Bearer ann\r\n", "").status,
+        403
+    );
+    let audit = std::fs::read_to_string(whole.path("audit")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let done: Vec<(&str, &str)> = lines
+        .iter()
+        .filter(|line| line["who"] == "root" && line["what"] != "create")
+        .map(|line| (line["what"].as_str().unwrap(), line["name"].as_str().unwrap_or_default()))
+        .collect();
+    let want = [
+        ("suspend", "top.rrd"),
+        ("resume", "top.rrd"),
+        ("suspend all", ""),
+        ("resume all", ""),
+        ("forget", "top.rrd"),
+        ("add view", "v"),
+        ("change view", "v"),
+        ("remove view", "v"),
+    ];
+    assert_eq!(done, want, "{audit}");
 }
 
 #[test]
