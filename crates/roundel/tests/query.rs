@@ -7,6 +7,8 @@
 mod database;
 #[path = "query/history.rs"]
 mod history;
+#[path = "query/languages.rs"]
+mod languages;
 #[path = "query/parquet.rs"]
 mod parquet;
 #[path = "query/store.rs"]
