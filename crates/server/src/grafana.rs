@@ -139,6 +139,3 @@ pub fn checked_url(url: &str) -> Result<String, String> {
     }
     Ok(url.trim_end_matches('/').to_owned())
 }
-
-#[cfg(test)]
-mod tests;

@@ -53,7 +53,7 @@ fn told(targets: &[String], error: &str) -> String {
         Some((place.parse::<usize>().ok()?, why))
     });
     match (place, targets) {
-        (Some((place, why)), [target]) => marked(target, 1, place + 1, why),
+        (Some((place, why)), [target]) => marked(target, 1, place.saturating_add(1), why),
         _ => error.to_owned(),
     }
 }
@@ -70,5 +70,8 @@ mod tests {
         let error = told(&["sum(".to_owned()], "at byte 4: the target ends here");
         assert_eq!(error, "the target ends here\n  sum(\n      ^");
         assert_eq!(told(&["a".to_owned()], "no memory"), "no memory");
+        for error in ["at byte 18446744073709551615: x", "at byte 99: x", "at byte -1: x"] {
+            assert!(told(&["é".to_owned()], error).contains('x'), "{error}");
+        }
     }
 }

@@ -162,6 +162,20 @@ mod tests {
     }
 
     #[test]
+    fn no_answer_causes_a_panic() {
+        let good = br#"{"resultType":"matrix","result":[{"metric":{"__name__":"up","a":"b"},"values":[[1,"2.5"],[2e300,"NaN"]]}]}"#;
+        oracle::shake(good, 20_000, |bytes| {
+            if let Ok(data) = serde_json::from_slice(bytes) {
+                let _ = series(data);
+            }
+            told("sum(", &String::from_utf8_lossy(bytes));
+        });
+        for error in ["9:9: x", "1:99: x", "0:0: x", "1:0: x", "18446744073709551615:1: x", "-1:1: x"] {
+            assert!(told("é(", error).contains('x'), "{error}");
+        }
+    }
+
+    #[test]
     fn errors_show_their_place() {
         let error = "invalid parameter \"query\": 1:5: parse error: unexpected end of input";
         assert_eq!(told("sum(", error), "parse error: unexpected end of input\n  sum(\n      ^");

@@ -2,6 +2,7 @@
 //! of Prometheus and VictoriaMetrics that ask the same.
 
 mod dashboards;
+mod files;
 mod programs;
 mod recorded;
 mod replayed;

@@ -1,14 +1,15 @@
 //! Dashboards have what Grafana's schema needs, and files of data sources are YAML that says what was meant.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use roundel_server::grafana::{
+    DataSources, GRAPHITE_UID, PROMETHEUS_UID, PROMETHEUS_VERSION, checked_url, dashboards, interval_text,
+    provider_yaml,
+};
 use serde_json::Value;
 
-use super::*;
-
-fn yaml(text: &str) -> Value {
-    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
+use super::yaml;
 
 fn sources() -> DataSources {
     DataSources {
