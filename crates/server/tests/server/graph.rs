@@ -108,7 +108,7 @@ fn images_can_be_cached_by_clients() {
     let tag = header(&first, "etag").unwrap();
     assert_eq!(header(&first, "cache-control"), Some("private, max-age=12"));
     let ask = |tag: &str| {
-        common::http::request_with(
+        crate::common::http::request_with(
             &roundel,
             "GET",
             &target("", &ARGUMENTS),
