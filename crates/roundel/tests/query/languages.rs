@@ -7,14 +7,32 @@ use oracle::{Program, wait_until};
 
 use super::store::{START, Store, roundel, try_roundel};
 
-/// A daemon of the store, over HTTP; with TLS and without, according to `more`.
+/// The port of a configuration that is written.
+struct Configured(u16);
+
+impl Configured {
+    fn run(self, directory: &Path) -> Served {
+        let (log, config) = (directory.join("log"), directory.join("roundel.toml"));
+        let words = ["serve", "--config", config.to_str().unwrap()];
+        let program = Program::start(&log, env!("CARGO_BIN_EXE_roundel"), &words);
+        wait_until("the daemon", || std::net::TcpStream::connect(("127.0.0.1", self.0)).is_ok());
+        Served { port: self.0, _program: program }
+    }
+}
+
+/// A daemon of the store, over HTTP.
 struct Served {
     port: u16,
     _program: Program,
 }
 
 impl Served {
-    fn start(directory: &Path, more: &str) -> Served {
+    fn start(directory: &Path) -> Served {
+        Served::configure(directory, "").run(directory)
+    }
+
+    /// Writes a configuration, and returns the port that it has.
+    fn configure(directory: &Path, more: &str) -> Configured {
         let (here, port) = (directory.display(), oracle::free_port());
         let config = format!(
             "store = \"{here}/store\"\nbase = \"{here}/base\"\n[[listen]]\naddress = \"unix:{here}/sock\"\n\
@@ -22,11 +40,7 @@ impl Served {
         );
         fs::create_dir_all(directory.join("base")).unwrap();
         fs::write(directory.join("roundel.toml"), config).unwrap();
-        let (log, program) = (directory.join("log"), env!("CARGO_BIN_EXE_roundel"));
-        let config = directory.join("roundel.toml");
-        let program = Program::start(&log, program, &["serve", "--config", config.to_str().unwrap()]);
-        wait_until("the daemon", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Served { port, _program: program }
+        Configured(port)
     }
 
     fn stop(self) {
@@ -75,7 +89,7 @@ fn promql_and_graphite_are_answered_by_a_daemon_and_at_rest() {
         assert!(got.starts_with(want), "{words:?}: {got}");
     }
     // Without a URL, what roundel.toml here says.
-    let served = Served::start(&directory, "");
+    let served = Served::start(&directory);
     for ((words, _), want) in questions().iter().zip(&at_rest) {
         assert_eq!(ask(words, &["-f", "csv"]), *want, "{words:?}");
     }
@@ -107,7 +121,7 @@ fn promql_and_graphite_are_answered_by_a_daemon_and_at_rest() {
 fn what_is_wrong_is_shown_at_its_place() {
     let store = Store::new();
     let directory = store.tool.directory().to_path_buf();
-    let served = Served::start(&directory, "");
+    let served = Served::start(&directory);
     let fails = |words: &[&str], wants: &[&str]| {
         let output = try_roundel(&directory, &[&["query"], words].concat(), &[]);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -115,7 +129,7 @@ fn what_is_wrong_is_shown_at_its_place() {
         assert!(wants.iter().all(|want| text.contains(want)), "{words:?}: {text}");
     };
     fails(&["--promql", "sum(rrd_in) + )"], &["parse error", "\n  sum(rrd_in) + )\n                ^\n"]);
-    fails(&["--promql", "rrd_in + on(ds) rrd_in"], &["many-to-many"]);
+    fails(&["--promql", "rrd_in + on(ds) rrd_in", "-e", "1700008500"], &["many-to-many"]);
     fails(&["--promql", "\"text\""], &["which has no values"]);
     fails(&["--graphite", "sumSeries(a.b"], &["\n  sumSeries(a.b\n               ^\n"]);
     fails(&["--graphite", "nothing(a.b)"], &["there is no function"]);
@@ -137,14 +151,14 @@ fn tokens_and_tls_are_shown_and_never_written() {
     let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     fs::write(directory.join("cert.pem"), certified.cert.pem()).unwrap();
     fs::write(directory.join("key.pem"), certified.signing_key.serialize_pem()).unwrap();
-    let tls = "anonymous = \"none\"\n[http.web_config.tls_server_config]\ncert_file = \"cert.pem\"\nkey_file = \"key.pem\"\n";
-    let served = Served::start(
-        &directory,
-        &tls.replace("\"cert", &format!("\"{}/cert", directory.display()))
-            .replace("\"key", &format!("\"{}/key", directory.display())),
+    let here = directory.display();
+    let tls = format!(
+        "anonymous = \"none\"\n[http.web_config.tls_server_config]\ncert_file = \"{here}/cert.pem\"\nkey_file = \"{here}/key.pem\"\n"
     );
+    let configured = Served::configure(&directory, &tls);
     let token = roundel(&directory, &["token", "add", "grafana", "--read", "**"], &[]);
     let token = token.trim().lines().last().unwrap().to_owned();
+    let served = configured.run(&directory);
     let trust = ("ROUNDEL_CA_FILE", "cert.pem");
     let words = ["query", "--promql", "count(rrd_in)", "-e", "1700008500", "-f", "csv"];
     let said = roundel(&directory, &words, &[trust, ("ROUNDEL_TOKEN", &token)]);
@@ -178,7 +192,7 @@ fn tokens_and_tls_are_shown_and_never_written() {
 fn grafana_gets_files_and_keeps_its_own() {
     let store = Store::new();
     let directory = store.tool.directory().to_path_buf();
-    let served = Served::start(&directory, "");
+    let served = Served::start(&directory);
     let url = format!("http://127.0.0.1:{}", served.port);
     let write = ["grafana", "--to", "provisioning", "--seen-as", "/etc/grafana/provisioning"];
     let said = roundel(&directory, &write, &[]);

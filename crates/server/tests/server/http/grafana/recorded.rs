@@ -30,10 +30,17 @@ pub const SECONDS: i64 = 900;
 /// The step of everything but the interfaces of devices.
 const STEP: i64 = 10;
 
+thread_local! {
+    /// One for each test, however long it takes.
+    static END: i64 = {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        since.as_secs() as i64 / 60 * 60
+    };
+}
+
 /// The end of what is recorded: now, on the grid of a minute.
 pub fn end() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    since.as_secs() as i64 / 60 * 60
+    END.with(|end| *end)
 }
 
 /// A daemon in which all collectors have recorded, and that a Prometheus scrapes.
