@@ -74,10 +74,11 @@ pub fn run(arguments: &Arguments) -> Result {
                 .to_owned());
         }
     };
+    let authority = arguments.ca.as_deref().map(authority).transpose()?;
     let sources = DataSources {
         interval: interval(arguments, &url, here.as_deref())?,
         has_token: needs_token(arguments, &settings)?,
-        authority: arguments.ca.as_deref().map(authority).transpose()?,
+        authority,
         url,
     };
     let files = files(arguments, &sources)?;
