@@ -14,7 +14,7 @@ use suggest::MetricRules;
 use super::api::query;
 use super::failure::Failure;
 use super::login;
-use super::origin::Encrypted;
+use super::origin::CameEncrypted;
 use super::prometheus::index::Indexes;
 use super::work::Work;
 use crate::grafana::{DataSources, checked_url, dashboards, interval_text};
@@ -75,7 +75,7 @@ fn asked_url(headers: &HeaderMap, extensions: &Extensions) -> Result<String, Fai
             "the request does not say which host it asks (Host); give url=http://HOST:PORT",
         ));
     }
-    let is_encrypted = extensions.get::<Encrypted>().is_some_and(|encrypted| encrypted.0);
+    let is_encrypted = extensions.get::<CameEncrypted>().is_some_and(|encrypted| encrypted.0);
     Ok(format!("{}://{host}", if is_encrypted { "https" } else { "http" }))
 }
 

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 
 /// Whether a request came over TLS; an extension of requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Encrypted(pub bool);
+pub struct CameEncrypted(pub bool);
 
 /// Whether a page of another site made a browser send this, which it says then.
 pub fn is_foreign(headers: &HeaderMap) -> bool {
