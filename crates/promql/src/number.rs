@@ -10,23 +10,41 @@ pub fn text(value: f64) -> String {
 }
 
 /// Appends what [`text`] says.
+///
+/// Digits are zmij's: it takes a fourth of the time of the standard library, and of two shortest texts that are equally near it takes the
+/// even one, as Go does (726251638265251.25 ends in `.2`; the standard library says `.3`).
 pub fn write(out: &mut String, value: f64) {
     let size = value.abs();
-    // Writing to a text cannot fail.
-    let _ = match () {
-        () if value.is_nan() => out.write_str("NaN"),
-        () if value.is_infinite() => out.write_str(if value > 0.0 { "+Inf" } else { "-Inf" }),
-        () if size != 0.0 && !(1e-6..1e21).contains(&size) => out.write_str(&with_exponent(value)),
-        () => write!(out, "{value}"),
-    };
+    if !value.is_finite() {
+        return out.push_str(if value.is_nan() { "NaN" } else { ["-Inf", "+Inf"][usize::from(value > 0.0)] });
+    }
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value);
+    match text.split_once('e') {
+        None if size == 0.0 || size >= 1e-6 => out.push_str(text.strip_suffix(".0").unwrap_or(text)),
+        // It is whole: no fraction has so many digits.
+        Some((digits, exponent)) if (1.0..1e21).contains(&size) => {
+            let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+            let zeros = exponent.parse::<usize>().unwrap_or(0).saturating_sub(fraction.len());
+            out.extend([whole, fraction]);
+            out.extend(std::iter::repeat_n('0', zeros));
+        }
+        _ if (1e-6..1e21).contains(&size) => {
+            // Writing to a text cannot fail.
+            let _ = write!(out, "{value}");
+        }
+        _ => out.push_str(&with_exponent(value)),
+    }
 }
 
 /// A number with an exponent of at least two digits.
 pub(crate) fn with_exponent(value: f64) -> String {
-    let text = format!("{value:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
-    format!("{digits}e{sign}{exponent:0>2}")
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value);
+    let short = if text.contains('e') { text.to_owned() } else { format!("{value:e}") };
+    let (digits, exponent) = short.split_once('e').unwrap_or((&short, "0"));
+    let sign = if exponent.starts_with('-') { '-' } else { '+' };
+    format!("{digits}e{sign}{:0>2}", exponent.trim_start_matches(['-', '+']))
 }
 
 /// A number as OpenMetrics writes bounds and quantiles: one that is whole with `.0`.
@@ -160,6 +178,36 @@ mod tests {
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Inf"),
             (1e100, "1e+100"),
+        ] {
+            assert_eq!(text(value), want);
+        }
+    }
+
+    #[test]
+    fn digits_are_the_shortest_that_read_back() {
+        let mut random = oracle::random::Random::new(7);
+        for _ in 0..100_000 {
+            let value = f64::from_bits(random.below(1 << 52) | (random.between(1023 - 20, 1023 + 68) << 52));
+            let short = (value * 100.0).round() / 100.0;
+            for value in [value, -value, short, value.trunc()].into_iter().filter(|value| value.abs() >= 1e-6)
+            {
+                let (ours, standard) = (text(value), format!("{value}"));
+                assert_eq!(ours.len(), standard.len(), "{ours} {standard}");
+                assert_eq!(ours.parse(), Ok(value));
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_shortest_digits_the_even_one_counts() {
+        // What Go's strconv.FormatFloat says.
+        for (value, want) in [
+            (726_251_638_265_251.25, "726251638265251.2"),
+            (726_251_638_265_251.75, "726251638265251.8"),
+            (4_503_599_627_370_497.5, "4503599627370498"),
+            (1_125_899_906_842_624.125, "1125899906842624"),
+            (123_456_789_012_345_680_000.0, "123456789012345680000"),
+            (0.000_001_25, "0.00000125"),
         ] {
             assert_eq!(text(value), want);
         }

@@ -343,6 +343,9 @@ fn a_sink_goes_on_after_whatever_its_database_does() {
     other.arg("-h").arg(cluster.directory.path()).args(["-p", &cluster.port.to_string(), "-U", "ann"]);
     other.args(["-d", "postgres", "-XAtq", "-c", "BEGIN; LOCK TABLE roundel.series; SELECT pg_sleep(600)"]);
     let mut other = other.stdout(Stdio::null()).spawn().unwrap();
+    let is_locked = "SELECT 1 FROM pg_locks WHERE relation = 'roundel.series'::regclass AND mode = 'AccessExclusiveLock' AND granted";
+    wait_until("the lock", || cluster.psql(is_locked).is_some_and(|one| !one.is_empty()));
+    say(format!("UPDATE {name} {}:1:2", START + 60 * 75));
     wait_until("the sink to wait", || {
         cluster.psql("SELECT 1 FROM pg_locks WHERE NOT granted LIMIT 1").is_some_and(|one| !one.is_empty())
     });

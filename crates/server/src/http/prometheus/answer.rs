@@ -171,16 +171,14 @@ fn points(out: &mut String, points: impl Iterator<Item = (i64, f64)>) {
 }
 
 fn point(out: &mut String, at: i64, value: f64) {
-    let _ = match at % 1000 {
-        0 => write!(out, "[{},\"", at / 1000),
-        _ => write!(out, "[{},\"", time(at)),
-    };
-    // Most values need none of the special spellings.
-    let size = value.abs();
-    let _ = match (1e-6..1e21).contains(&size) || value.to_bits() == 0 {
-        true => write!(out, "{value}\"]"),
-        false => write!(out, "{}\"]", number::text(value)),
-    };
+    out.push('[');
+    match at % 1000 {
+        0 => out.push_str(itoa::Buffer::new().format(at / 1000)),
+        _ => out.push_str(&time(at)),
+    }
+    out.push_str(",\"");
+    number::write(out, value);
+    out.push_str("\"]");
 }
 
 /// A time in seconds, with thousandths if there are any.
