@@ -131,7 +131,7 @@ fn every_path_that_is_pushed_to_is_described() {
         assert!(is_push(path));
         let is_named =
             |summary: &&str| summary.split([' ', ',', ';']).any(|word| word.trim_end_matches('.') == *path);
-        assert!(paths.contains_key(*path) || summaries.iter().any(|one| is_named(&one)), "{path}");
+        assert!(paths.contains_key(*path) || summaries.iter().any(is_named), "{path}");
     }
 }
 

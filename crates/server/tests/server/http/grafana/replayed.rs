@@ -7,8 +7,11 @@ use super::recorded::{SECONDS, end, filled};
 use crate::common::Roundel;
 use crate::common::http::{get, request};
 
+/// Labels and points of a series.
+type Frame = (Vec<(String, String)>, Vec<(f64, f64)>);
+
 /// What the data source makes of an answer of Prometheus: labels and points of each series, or a text why there are none.
-fn frames(answer: &Value) -> Vec<(Vec<(String, String)>, Vec<(f64, f64)>)> {
+fn frames(answer: &Value) -> Vec<Frame> {
     assert_eq!(answer["status"], "success", "{answer}");
     for notes in ["warnings", "infos"] {
         assert!(answer[notes].is_null() || answer[notes].as_array().unwrap().iter().all(Value::is_string));
