@@ -20,7 +20,8 @@ pub(crate) fn sink<'w>(
     heading: &Heading,
     out: &'w mut (dyn Write + Send),
 ) -> Result<Box<dyn Sink + 'w>, QueryError> {
-    let mut fields = vec![Field::new("rrd", DataType::Utf8, false)];
+    let mut fields = vec![Field::new(heading.key, DataType::Utf8, false)];
+    fields.extend(heading.labels.iter().map(|name| Field::new(name, DataType::Utf8, true)));
     if heading.times {
         fields.push(Field::new("time", DataType::Timestamp(TimeUnit::Second, Some("UTC".into())), false));
     }
@@ -35,11 +36,13 @@ pub(crate) fn sink<'w>(
     };
     let columns = vec![Vec::new(); heading.columns.len()];
     let texts = vec![Vec::new(); heading.texts.len()];
+    let labels = vec![Vec::new(); heading.labels.len()];
     Ok(Box::new(Columnar {
         schema,
         has_times: heading.times,
         writer,
         names: Vec::new(),
+        labels,
         times: Vec::new(),
         columns,
         texts,
@@ -52,6 +55,7 @@ struct Columnar<'w> {
     has_times: bool,
     writer: Writer<'w>,
     names: Vec<String>,
+    labels: Vec<Vec<Option<String>>>,
     times: Vec<i64>,
     columns: Vec<Vec<f64>>,
     texts: Vec<Vec<String>>,
@@ -69,6 +73,9 @@ impl Columnar<'_> {
             return Ok(());
         }
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(std::mem::take(&mut self.names)))];
+        for labels in &mut self.labels {
+            arrays.push(Arc::new(StringArray::from(std::mem::take(labels))));
+        }
         if self.has_times {
             let times = TimestampSecondArray::from(std::mem::take(&mut self.times)).with_timezone("UTC");
             arrays.push(Arc::new(times));
@@ -92,6 +99,10 @@ impl Columnar<'_> {
 impl Sink for Columnar<'_> {
     fn add(&mut self, block: &Block) -> Result<(), QueryError> {
         self.names.extend(std::iter::repeat_n(block.name.clone(), block.lines()));
+        for (column, label) in self.labels.iter_mut().zip(&block.labels) {
+            let label = Some(label).filter(|label| !label.is_empty());
+            column.extend(std::iter::repeat_n(label.cloned(), block.lines()));
+        }
         self.times.extend_from_slice(&block.times);
         for (column, values) in self.columns.iter_mut().zip(&block.columns) {
             column.extend_from_slice(values);
@@ -132,13 +143,14 @@ mod tests {
 
     fn written(format: Format, blocks: usize) -> Vec<u8> {
         let (columns, texts) = (vec!["in".into()], Vec::new());
-        let heading = Heading { times: true, columns, texts, name_bytes_max: 1 };
+        let labels = Vec::new();
+        let heading = Heading { key: "rrd", labels, times: true, columns, texts, name_bytes_max: 1 };
         let mut out: Vec<u8> = Vec::new();
         let mut sink = sink(format, &heading, &mut out).expect("a sink");
         for number in 0..blocks {
             let name = format!("r{number}");
             let (times, columns) = (vec![10, 20], vec![vec![number as f64, f64::NAN]]);
-            let block = Block { name, times, columns, texts: Vec::new() };
+            let block = Block { name, times, columns, ..Block::default() };
             sink.add(&block).expect("written");
         }
         sink.finish().expect("finished");

@@ -4,9 +4,12 @@
 //! elsewhere.
 
 use std::io::Write;
+use std::iter::once;
 
 use crate::error::QueryError;
 
+/// What the first column of RRDs is called.
+pub(crate) const RRD: &str = "rrd";
 /// Least width of a column of the table in characters.
 const COLUMN_WIDTH: usize = 12;
 
@@ -29,6 +32,10 @@ pub enum Format {
 /// The columns of the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Heading {
+    /// What the first column is called, which has the names.
+    pub(crate) key: &'static str,
+    /// Names of the labels, which follow it everywhere but in the table: there, the names say them.
+    pub(crate) labels: Vec<String>,
     /// Whether each line has a time.
     pub(crate) times: bool,
     /// Names of the value columns, which follow name and time.
@@ -44,6 +51,8 @@ pub(crate) struct Heading {
 pub(crate) struct Block {
     /// The RRD's name.
     pub(crate) name: String,
+    /// The values of the heading's labels; empty: it has not that label.
+    pub(crate) labels: Vec<String>,
     /// The row times; without any, there is one line.
     pub(crate) times: Vec<i64>,
     /// The values, by column.
@@ -99,7 +108,8 @@ impl<'w> Table<'w> {
     fn new(heading: Heading, out: &'w mut (dyn Write + Send)) -> Result<Self, QueryError> {
         let names = || heading.columns.iter().chain(&heading.texts);
         let widths: Vec<usize> = names().map(|name| name.len().max(COLUMN_WIDTH)).collect();
-        write!(out, "{:name$}", "RRD", name = heading.name_bytes_max.max(3))?;
+        let key = if heading.key == RRD { "RRD" } else { heading.key };
+        write!(out, "{key:name$}", name = heading.name_bytes_max.max(key.len()))?;
         if heading.times {
             write!(out, "  {:>10}", "time")?;
         }
@@ -114,7 +124,8 @@ impl<'w> Table<'w> {
 impl Sink for Table<'_> {
     fn add(&mut self, block: &Block) -> Result<(), QueryError> {
         for line in 0..block.lines() {
-            write!(self.out, "{:name$}", block.name, name = self.heading.name_bytes_max.max(3))?;
+            let width = self.heading.name_bytes_max.max(self.heading.key.len());
+            write!(self.out, "{:width$}", block.name)?;
             if let Some(time) = block.times.get(line) {
                 write!(self.out, "  {time:>10}")?;
             }
@@ -142,7 +153,11 @@ struct Csv<'w> {
 
 impl<'w> Csv<'w> {
     fn new(heading: &Heading, out: &'w mut (dyn Write + Send)) -> Result<Self, QueryError> {
-        write!(out, "rrd{}", if heading.times { ",time" } else { "" })?;
+        write!(out, "{}", heading.key)?;
+        for label in &heading.labels {
+            write!(out, ",{}", quoted(label))?;
+        }
+        write!(out, "{}", if heading.times { ",time" } else { "" })?;
         for name in heading.columns.iter().chain(&heading.texts) {
             write!(out, ",{}", quoted(name))?;
         }
@@ -153,7 +168,8 @@ impl<'w> Csv<'w> {
 
 impl Sink for Csv<'_> {
     fn add(&mut self, block: &Block) -> Result<(), QueryError> {
-        let name = quoted(&block.name);
+        let name = once(&block.name).chain(&block.labels).map(|text| quoted(text));
+        let name = name.collect::<Vec<_>>().join(",");
         for line in 0..block.lines() {
             write!(self.out, "{name}")?;
             if let Some(time) = block.times.get(line) {
@@ -196,11 +212,16 @@ impl Sink for Json<'_> {
         for line in 0..block.lines() {
             write!(
                 self.out,
-                "{}{{\"rrd\":{}",
+                "{}{{\"{}\":{}",
                 if self.lines == 0 { "[\n" } else { ",\n" },
+                self.heading.key,
                 json(&block.name)
             )?;
             self.lines += 1;
+            let labels = self.heading.labels.iter().zip(&block.labels);
+            for (label, value) in labels.filter(|(_, value)| !value.is_empty()) {
+                write!(self.out, ",{}:{}", json(label), json(value))?;
+            }
             if let Some(time) = block.times.get(line) {
                 write!(self.out, ",\"time\":{time}")?;
             }
@@ -242,9 +263,17 @@ mod tests {
 
     fn check(format: Format, want: &str) {
         let columns = vec!["in".into(), "a,\"b".into()];
-        let heading = Heading { times: true, columns, texts: Vec::new(), name_bytes_max: 5 };
+        let heading = Heading {
+            key: RRD,
+            labels: Vec::new(),
+            times: true,
+            columns,
+            texts: Vec::new(),
+            name_bytes_max: 5,
+        };
         let block = Block {
             name: "x\"y.z".to_string(),
+            labels: Vec::new(),
             times: vec![1_000_000_010, 1_000_000_020],
             columns: vec![vec![1.5, f64::NAN], vec![1e300, 0.1 + 0.2]],
             texts: Vec::new(),

@@ -1,4 +1,4 @@
-//! `roundel query`: the graph language over thousands of RRDs at once.
+//! `roundel query`: the graph language over thousands of RRDs at once, and answers to other languages in the same forms.
 //!
 //! Owns wildcards in DEFs, the threads, the sources of rows (files, a daemon) and the output formats. The arguments are
 //! parsed once. For every RRD that the wildcards match they are evaluated with that RRD's file, several at a time, and
@@ -14,11 +14,13 @@ mod error;
 mod format;
 mod names;
 mod run;
+mod series;
 mod source;
 
 pub use error::QueryError;
 pub use format::Format;
 pub use run::{Query, Report};
+pub use series::{Series, write_series};
 
 /// Requests per thread that are sent to a daemon before its first answer is read. Guessed; more would not hide more of a
 /// local socket's delay.

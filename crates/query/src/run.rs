@@ -16,7 +16,7 @@ use rrdgraph::{Evaluator, GraphContext};
 
 use crate::AHEAD;
 use crate::error::QueryError;
-use crate::format::{Block, Format, Heading, sink};
+use crate::format::{Block, Format, Heading, RRD, sink};
 use crate::names::{self, Match};
 use crate::source::Source;
 
@@ -337,7 +337,7 @@ fn heading(evaluator: &Evaluator, groups: &[Group]) -> Heading {
     // Named as in graphv.
     let texts = (0..prints).map(|number| format!("print[{number}]")).collect();
     let name_bytes_max = groups.iter().map(|group| group.name.len()).max().unwrap_or(0);
-    Heading { times, columns, texts, name_bytes_max }
+    Heading { key: RRD, labels: Vec::new(), times, columns, texts, name_bytes_max }
 }
 
 fn connect(daemons: &Daemons, address: &str) -> Result<Arc<Daemon>, QueryError> {

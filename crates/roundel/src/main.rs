@@ -46,6 +46,8 @@ enum Command {
     Collectd(cmd::collectd::Arguments),
     /// Compute with the rows of thousands of RRDs at once
     Query(cmd::query::Arguments),
+    /// Write Grafana's data sources and dashboards
+    Grafana(cmd::grafana::Arguments),
     /// Show the contents of a store, one of its files, a .rrd file or a placeholder
     Inspect(cmd::inspect::Arguments),
     /// Check every checksum of a store, running or stopped
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
         Command::Mount(arguments) => cmd::mount::run(&arguments),
         Command::Collectd(arguments) => cmd::collectd::run(&arguments),
         Command::Query(arguments) => cmd::query::run(&arguments),
+        Command::Grafana(arguments) => cmd::grafana::run(&arguments),
         Command::Inspect(arguments) => cmd::inspect::run(&arguments),
         Command::Verify(arguments) => cmd::verify::run(&arguments),
         Command::Snapshot(arguments) => cmd::snapshot::run(&arguments),

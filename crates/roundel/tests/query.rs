@@ -7,6 +7,8 @@
 mod database;
 #[path = "query/history.rs"]
 mod history;
+#[path = "query/languages.rs"]
+mod languages;
 #[path = "query/pagecache.rs"]
 mod pagecache;
 #[path = "query/parquet.rs"]

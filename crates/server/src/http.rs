@@ -1,9 +1,10 @@
-//! HTTP: the pages, `/graph`, `/api/v1` with Prometheus' and Graphite's APIs beside ours, `/metrics` and `/healthz`.
+//! HTTP: the pages, `/graph`, `/api/v1` with Prometheus' and Graphite's APIs beside ours, `/grafana`, `/metrics` and `/healthz`.
 
 pub mod access;
 mod api;
 mod body;
 pub(crate) mod failure;
+mod grafana;
 mod graph;
 mod graphite;
 mod login;
@@ -93,6 +94,12 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         indexes: Arc::clone(&indexes),
         renderer: Arc::default(),
     });
+    let provisioned = grafana::router(grafana::Grafana {
+        service: Arc::clone(&service),
+        work: Arc::clone(&api.work),
+        rules: Arc::clone(&metric_rules),
+        indexes: Arc::clone(&indexes),
+    });
     let metrics_api = prometheus::router(Arc::clone(&service), Arc::clone(&api.work), metric_rules, indexes);
     let push_service = Arc::clone(&api.service);
     let pushed = crate::ingest::routes::router(Arc::clone(&api.service));
@@ -106,6 +113,7 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
         .merge(api::router(api))
         .merge(metrics_api)
         .merge(graphite_api)
+        .merge(provisioned)
         .merge(pushed)
         .merge(crate::push::http::router(push_service))
         .merge(graph::router(graphs))

@@ -24,6 +24,7 @@ mod durable;
 pub mod forward;
 mod frames_port;
 mod frames_wire;
+pub mod grafana;
 mod graphite_path;
 pub mod http;
 pub mod idle_memory;

@@ -211,6 +211,15 @@ mod tests {
             ("x/y", &["median", "loss", "uptime"], "smokeping_median{target=x/y}"),
             ("g/h.example-df-_dev_sda-g", &["42"], "munin_df{group=g,instance=h.example,field=_dev_sda}"),
             ("router_1", &["ds0", "ds1"], "mrtg_ds0{target=router_1}"),
+            (
+                "net/sw1/Gi0%2F1",
+                &["in", "out", "inPackets", "outPackets", "inErrors", "outErrors"],
+                "snmp_interface_in{instance=sw1,interface=Gi0%2F1}",
+            ),
+            ("net/sw1/Gi0%2F1", &["in", "out"], "rrd_in{}"),
+            ("roundel/daemon", &["updates"], "roundel_updates{}"),
+            ("roundel/snmp", &["timeouts"], "roundel_snmp_timeouts{}"),
+            ("roundel/hall-2/collectd-2", &["packets"], "roundel_collectd_packets{agent=hall-2,part=2}"),
             ("any/thing else", &["temp-1"], "rrd_temp_1{}"),
         ] {
             assert_eq!(shown(path, sources), want, "{path}");

@@ -1,8 +1,11 @@
 //! The address of the daemon, spelt in the same way in every option and in RRDCACHED_ADDRESS.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 use protocol::rrdcached::address::Address;
+use server::settings::Settings;
 
 /// The default socket of `roundel serve`.
 pub const SOCKET_HERE: &str = "unix:var/rrdcached.sock";
@@ -26,6 +29,36 @@ fn spelt_out(address: &str) -> Result<String, String> {
         Address::Unix(path) => Ok(format!("unix:{}", path.display())),
         Address::Tcp { .. } | Address::Tls { .. } => Ok(address.to_string()),
     }
+}
+
+/// The URL of HTTP that a configuration says, as this machine reaches it.
+///
+/// # Errors
+/// When the configuration cannot be read, or says none.
+pub fn http_here(config: Option<&Path>) -> Result<String, String> {
+    let settings = super::serve::configured(config)?;
+    http_of(&settings)?.ok_or_else(|| {
+        "no daemon is known: give --url http://HOST:PORT, or run this where roundel.toml has an address in [http] listen"
+            .to_owned()
+    })
+}
+
+/// The URL of the first address of HTTP, as this machine reaches it; `None`: there is none.
+///
+/// # Errors
+/// When the files of TLS cannot be read.
+pub fn http_of(settings: &Settings) -> Result<Option<String>, String> {
+    let Some(address) = settings.http.first() else { return Ok(None) };
+    let door = settings.web_access.open().map_err(|error| format!("[http] web_config: {error}"))?;
+    let scheme = if door.is_encrypted() { "https" } else { "http" };
+    let address = match address.parse::<SocketAddr>() {
+        Ok(address) if address.ip().is_unspecified() => match address {
+            SocketAddr::V4(_) => format!("127.0.0.1:{}", address.port()),
+            SocketAddr::V6(_) => format!("[::1]:{}", address.port()),
+        },
+        _ => address.clone(),
+    };
+    Ok(Some(format!("{scheme}://{address}")))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! others are imported.
 
 mod history;
-mod remote;
 
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,8 @@
-//! `roundel query`: rows and values of thousands of RRDs at once.
+//! `roundel query`: rows and values of thousands of RRDs at once, in the words of RRDtool, Prometheus or Graphite.
+
+mod asked;
+mod graphite;
+mod prometheus;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,9 +14,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 use graph::language::check_span;
 use graph::plan::TimeRange;
-use query::{Format, Query};
+use query::{Format, Query, write_series};
 use rrd::when::at::resolve_pair;
 
+use self::asked::Asked;
+use self::prometheus::Times;
 use super::Result;
 
 /// Failures reported one by one; more are only counted.
@@ -33,20 +39,38 @@ Examples:
   Rows of one day in columns, for other programs:
     roundel query -s -1d --step 300 'DEF:load=/var/lib/*/load.rrd:load:AVERAGE' --format parquet -o load.parquet
 
+  The same in Prometheus' words, of a daemon over HTTP; without a start it is the value at the end:
+    roundel query --promql 'topk(5, rate(snmp_interface_in_total[1h]))' --url http://127.0.0.1:8080
+    roundel query -s -1d --step 300 --promql 'sum by (instance) (host_load_one)' --format csv
+
+  In Graphite's, of a store that no daemon has open:
+    roundel query -s -6h --graphite 'groupByNode(net.*.*.in, 1, \"sum\")' --url var/store
+
 Wildcards are *, ? and [abc] within one name of a path. DEFs whose wildcards stand for the same texts belong
 together. With a VDEF or PRINT and no XPORT there is one line an RRD; else there is one line a row, of the variables
-that XPORT names, or of all.";
+that XPORT names, or of all. Answers to PromQL and Graphite have a line a point, with the labels as columns (in all
+formats but the table). A token is taken from ROUNDEL_TOKEN or ROUNDEL_TOKEN_FILE.";
 
 /// Options of `query`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
     /// DEF:name=file:ds:CF, CDEF, VDEF, PRINT and XPORT, as in rrdgraph_data(1); the file of a DEF may have wildcards
-    #[arg(required = true, value_name = "DEF|CDEF|VDEF|PRINT|XPORT")]
+    #[arg(required_unless_present_any = ["promql", "graphite"], value_name = "DEF|CDEF|VDEF|PRINT|XPORT")]
     arguments: Vec<OsString>,
-    /// Start of the range, as rrdtool takes it: seconds, -1d, "noon yesterday", end-2h
-    #[arg(short, long, value_name = "TIME", default_value = "end-1day", allow_hyphen_values = true)]
-    start: String,
+    /// An expression in Prometheus' language (docs/prometheus.md): over the range if there is --start or --step, else at the end
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["graphite", "arguments", "percentile", "daemon", "threads"])]
+    promql: Option<String>,
+    /// Graphite's targets (docs/graphite.md); of finer rows than --maxrows allows, what it consolidates them to
+    #[arg(long, value_name = "TARGET", num_args = 1.., conflicts_with_all = ["arguments", "percentile", "daemon", "threads", "step"])]
+    graphite: Vec<String>,
+    /// PromQL and Graphite: the daemon, as http://HOST:PORT or https://, or the directory of a store that no daemon has open
+    /// [default: the first listen of http in roundel.toml here]
+    #[arg(long, value_name = "URL|DIR")]
+    url: Option<String>,
+    /// Start of the range, as rrdtool takes it: seconds, -1d, "noon yesterday", end-2h [default: end-1day]
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<String>,
     /// End of the range
     #[arg(short, long, value_name = "TIME", default_value = "now", allow_hyphen_values = true)]
     end: String,
@@ -90,9 +114,18 @@ enum Written {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-    let (start, end) = resolve_pair(&arguments.start, &arguments.end, now, &localtime::Local)
-        .map_err(|error| error.to_string())?;
+    let start = arguments.start.as_deref().unwrap_or("end-1day");
+    let (start, end) =
+        resolve_pair(start, &arguments.end, now, &localtime::Local).map_err(|error| error.to_string())?;
     check_span(start, end).map_err(|error| error.to_string())?;
+    if arguments.promql.is_some() || !arguments.graphite.is_empty() {
+        return ask(arguments, start, end);
+    }
+    if arguments.url.is_some() {
+        return Err(
+            "--url is for --promql and --graphite; a daemon that DEFs are read of is --daemon".to_owned()
+        );
+    }
     let range = match arguments.maxrows {
         Some(rows) => TimeRange::new(start, end, arguments.step, rows),
         None => TimeRange { start, end, step: arguments.step },
@@ -106,21 +139,8 @@ pub fn run(arguments: &Arguments) -> Result {
         daemon: super::address::daemon(arguments.daemon.as_deref())?,
         threads: arguments.threads.unwrap_or_else(processors),
     };
-    let format = match arguments.format {
-        Written::Table => Format::Table,
-        Written::Csv => Format::Csv,
-        Written::Json => Format::Json,
-        Written::Arrow => Format::Arrow,
-        Written::Parquet => Format::Parquet,
-    };
-    let mut out: Box<dyn Write + Send> = match &arguments.output {
-        Some(path) => {
-            let cannot = |error| format!("cannot create \"{}\": {error}", path.display());
-            Box::new(BufWriter::new(File::create(path).map_err(cannot)?))
-        }
-        None => Box::new(BufWriter::new(std::io::stdout())),
-    };
-    let report = query.run(format, &mut out).map_err(|error| error.to_string())?;
+    let mut out = output(arguments)?;
+    let report = query.run(arguments.format.format(), &mut out).map_err(|error| error.to_string())?;
     out.flush().map_err(|error| format!("cannot write the answer: {error}"))?;
     for (name, why) in report.failures.iter().take(TOLD_MAX) {
         eprintln!("roundel: {name}: {why}");
@@ -128,5 +148,50 @@ pub fn run(arguments: &Arguments) -> Result {
     match report.failures.len() {
         0 => Ok(()),
         failed => Err(format!("{} RRDs answered, {failed} did not", report.answered)),
+    }
+}
+
+/// Answers PromQL or Graphite.
+fn ask(arguments: &Arguments, start: i64, end: i64) -> Result {
+    let asked = Asked::find(arguments.url.as_deref())?;
+    let answered = match &arguments.promql {
+        Some(expression) => {
+            let (step, rows) = (arguments.step as i64, arguments.maxrows.map(|rows| rows.max(1) as i64));
+            let of_rows = rows.map(|rows| ((end - start) as u64).div_ceil(rows as u64).max(1) as i64);
+            let step = if step > 0 { Some(step) } else { of_rows };
+            let is_range = arguments.start.is_some() || step.is_some();
+            let times = if is_range { Times::Range(start, end, step) } else { Times::At(end) };
+            prometheus::ask(&asked, expression, times)
+        }
+        None => graphite::ask(&asked, &arguments.graphite, (start, end), arguments.maxrows),
+    };
+    let closed = asked.close();
+    let all = answered?;
+    let mut out = output(arguments)?;
+    write_series(arguments.format.format(), &all, &mut out).map_err(|error| error.to_string())?;
+    out.flush().map_err(|error| format!("cannot write the answer: {error}"))?;
+    closed
+}
+
+/// Where the answer goes.
+fn output(arguments: &Arguments) -> Result<Box<dyn Write + Send>> {
+    Ok(match &arguments.output {
+        Some(path) => {
+            let cannot = |error| format!("cannot create \"{}\": {error}", path.display());
+            Box::new(BufWriter::new(File::create(path).map_err(cannot)?))
+        }
+        None => Box::new(BufWriter::new(std::io::stdout())),
+    })
+}
+
+impl Written {
+    fn format(self) -> Format {
+        match self {
+            Written::Table => Format::Table,
+            Written::Csv => Format::Csv,
+            Written::Json => Format::Json,
+            Written::Arrow => Format::Arrow,
+            Written::Parquet => Format::Parquet,
+        }
     }
 }

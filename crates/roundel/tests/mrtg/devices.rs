@@ -53,6 +53,16 @@ fn a_poller_says_how_it_does() {
         assert!(own.contains(&format!("ds[{ds}].type")), "{own}");
     }
     our_info(root, "net/good/lo.rrd");
+    // By the names that the dashboard of interfaces asks for.
+    for (label, metric, want) in [
+        ("interface", "snmp_interface_outDiscards_total%7Binstance=%22good%22%7D", "\"lo\""),
+        ("ds", "roundel_snmp_passes", "\"passes\""),
+    ] {
+        wait_until(metric, || {
+            let target = format!("/api/v1/label/{label}/values?match[]={metric}");
+            http_get(http, &target).is_some_and(|answer| answer.contains(want))
+        });
+    }
     wait_until("the device's poll time", || {
         last(root, "snmp/good.rrd", "duration").is_some_and(|time| time > 0.0)
     });

@@ -170,6 +170,11 @@ fn set_cookie(response: &mut Response, value: &str, time: Duration, is_encrypted
     }
 }
 
+/// Whether a request shows a session's cookie.
+pub fn has_cookie(headers: &HeaderMap) -> bool {
+    cookie(headers).is_some()
+}
+
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = all.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));

@@ -2,6 +2,10 @@
 
 use axum::http::{HeaderMap, header};
 
+/// Whether a request came over TLS; an extension of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct CameEncrypted(pub bool);
+
 /// Whether a page of another site made a browser send this, which it says then.
 pub fn is_foreign(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());

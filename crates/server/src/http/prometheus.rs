@@ -30,14 +30,13 @@ use self::source::StoreSource;
 use super::query::QUERY_BYTES_MAX;
 use super::rows::Budget;
 use super::work::Work;
+use crate::grafana::PROMETHEUS_VERSION;
 use crate::service::Service;
 
 /// The most times of a query, as Prometheus has it: more than a screen has columns.
 const POINTS_MAX: usize = 11_000;
 /// The most rows that one query may read; as Prometheus has it, and the memory for clients counts before.
 const VALUES_MAX: u64 = 50_000_000;
-/// What clients that look at Prometheus' version find: the one whose rules of ranges and labels hold here.
-const VERSION: &str = "3.5.0";
 
 /// State of the endpoints.
 #[derive(Clone)]
@@ -223,7 +222,7 @@ async fn read(State(state): State<Prometheus>, body: Bytes) -> Response {
 /// The version whose rules hold. It has no features: clients would take it for a server with a ruler.
 async fn build_info() -> Response {
     let data = serde_json::json!({
-        "version": VERSION,
+        "version": PROMETHEUS_VERSION,
         "revision": concat!("roundel-", env!("CARGO_PKG_VERSION")),
         "branch": "", "buildUser": "", "buildDate": "", "goVersion": "",
     });

@@ -34,7 +34,7 @@ use super::Routers;
 use super::access::Door;
 use super::failure::Failure;
 use super::login::{LOGIN, LOGOUT};
-use super::origin::is_foreign;
+use super::origin::{CameEncrypted, is_foreign};
 use super::percent;
 use crate::accepting::{self, Accepting, Serving};
 use crate::access::Principal;
@@ -274,6 +274,7 @@ impl Server {
             return failure.into_response();
         }
         let mut request = request;
+        request.extensions_mut().insert(CameEncrypted(self.door.is_encrypted()));
         crate::push::http::take_password(&mut request);
         // Who wants to log in has not said yet who it is, and the page's own files are the same for all.
         let is_open =

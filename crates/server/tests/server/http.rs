@@ -1,6 +1,7 @@
 //! `/api/v1` compared with its own description and with RRDtool's output for the same RRDs.
 
 mod access;
+mod grafana;
 mod graphite;
 mod limits;
 mod page;
@@ -66,6 +67,7 @@ fn answers_match_the_description() {
         assert!(errors.is_empty(), "{target}: {errors:?}\n{}", answer.text());
     };
     check("/api/v1/list", "List");
+    check("/grafana/dashboards", "Dashboards");
     check("/api/v1/list?recursive=true&limit=2&after=d/e/f.rrd", "List");
     check("/api/v1/list/d?recursive=false", "List");
     check("/api/v1/tree", "Tree");
@@ -130,8 +132,13 @@ fn the_description_matches_the_routes() {
     let paths = description["paths"].as_object().unwrap();
     assert_eq!(request(&roundel, "PUT", "/api/v1/views/example", "title = 'x'").status, 200);
     for (path, operations) in paths {
-        let examples =
-            [("{name}", "d/x.rrd"), ("{directory}", "d"), ("{view}", "example"), ("{label}", "ds")];
+        let examples = [
+            ("{name}", "d/x.rrd"),
+            ("{directory}", "d"),
+            ("{view}", "example"),
+            ("{label}", "ds"),
+            ("{dashboard}", "host.json"),
+        ];
         let target = examples.iter().fold(path.clone(), |path, (name, example)| path.replace(name, example));
         for (method, operation) in operations.as_object().unwrap() {
             if operation["tags"][0] == "Pushed" {
@@ -231,6 +238,7 @@ fn example(path: &str, parameter: &str) -> String {
         "db" | "bucket" => format!("{parameter}=telegraf"),
         "precision" => "precision=s".to_string(),
         "verbose" => "verbose=true".to_string(),
+        "url" => "url=http://a.example".to_string(),
         "query" => "query=rrd_a".to_string(),
         "time" => "time=1000000050".to_string(),
         "match[]" => "match[]=rrd_a".to_string(),

@@ -19,9 +19,9 @@ use rrd::content::Rrd;
 use rrd::when::at::resolve_pair;
 use store::name::RrdName;
 
-use super::remote::Server;
 use super::{Arguments, Failures, Result, SourceFormat, progress};
 use crate::cmd::peer::Peer;
+use crate::cmd::remote::Server;
 
 /// Seconds of a request to a Prometheus: a day of samples of one job is some hundred megabytes at most.
 const WINDOW_SECONDS: i64 = 86_400;

@@ -45,6 +45,8 @@ pub struct MetricIndex {
     metrics: BTreeMap<Box<str>, Vec<Entry>>,
     /// RRDs whose series brought a label `rrd` along, by number.
     named: Vec<u32>,
+    /// How many RRDs have finest rows of so many milliseconds.
+    rows: BTreeMap<u64, usize>,
     _share: Share,
 }
 
@@ -96,18 +98,25 @@ impl MetricIndex {
     /// One of nothing.
     pub fn empty(service: &Service) -> MetricIndex {
         let list = Arc::new(NameList::new(&[], service.memory.share()));
-        MetricIndex { list, metrics: BTreeMap::new(), named: Vec::new(), _share: service.memory.share() }
+        MetricIndex {
+            list,
+            metrics: BTreeMap::new(),
+            named: Vec::new(),
+            rows: BTreeMap::new(),
+            _share: service.memory.share(),
+        }
     }
 
     fn new(service: &Service, rules: &MetricRules, list: Arc<NameList>) -> Result<MetricIndex, Failure> {
         let mut share = service.memory.share();
         let mut metrics: std::collections::HashMap<Box<str>, Vec<Entry>> = std::collections::HashMap::new();
-        let (mut entries, mut named) = (0u64, Vec::new());
+        let (mut entries, mut named, mut rows) = (0u64, Vec::new(), BTreeMap::new());
         let mut finder = PushedFinder::new(service);
         for rrd in 0..list.len() {
             let Ok(name) = RrdName::new(list.name(rrd)) else { continue };
             // It may be gone since the list was made, or unreadable.
             let Ok(status) = service.engine.status(&name) else { continue };
+            *rows.entry(row_milliseconds(&status.definition)).or_default() += 1;
             let path = path(list.name(rrd));
             let mut add = |metric: String, ds: usize, is_counter: bool| {
                 let entry = Entry { rrd: rrd as u32, ds: ds as u16, is_counter };
@@ -135,7 +144,13 @@ impl MetricIndex {
         let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
         share
             .resize(entries * size_of::<Entry>() as u64 + metrics.len() as u64 * 64 + named.len() as u64 * 4);
-        Ok(MetricIndex { list, metrics, named, _share: share })
+        Ok(MetricIndex { list, metrics, named, rows, _share: share })
+    }
+
+    /// The length of the finest rows of most RRDs; of two as frequent, the longer. `None`: there are no RRDs.
+    pub fn interval(&self) -> Option<Duration> {
+        let most = self.rows.iter().max_by_key(|(_, count)| **count);
+        most.map(|(milliseconds, _)| Duration::from_millis(*milliseconds))
     }
 
     /// Names of metrics with their first series.
@@ -226,6 +241,13 @@ impl MetricIndex {
         all.sort_unstable();
         all
     }
+}
+
+/// The length of the finest row.
+fn row_milliseconds(definition: &Definition) -> u64 {
+    let readings = definition.rra.iter().map(|rra| rra.pdp_per_row).min().unwrap_or(1);
+    let units = u64::from(definition.units_per_second.max(1));
+    (definition.step.saturating_mul(readings).saturating_mul(1000) / units).max(1)
 }
 
 /// The metric of the counter beside a rate.

@@ -33,6 +33,11 @@ fn filled() -> Roundel {
     roundel
 }
 
+/// A daemon without RRDs.
+pub(super) fn empty() -> Roundel {
+    Roundel::stripes(CreatePolicy::default(), Permissions::ALL)
+}
+
 fn render(roundel: &Roundel, target: &str, more: &str) -> Value {
     let answer = get(roundel, &format!("/render?format=json&target={target}{more}"));
     assert_eq!(answer.status, 200, "{}", answer.text());

@@ -119,7 +119,7 @@ fn fill(roundel: &Roundel, names: &[&str], admin: Option<&str>) {
 }
 
 /// Both daemons: all RRDs and a client with rights; what the client may see alone, for a client without rights.
-fn both(is_striped: bool) -> (Roundel, Roundel) {
+pub(super) fn both(is_striped: bool) -> (Roundel, Roundel) {
     let everything =
         Account { operate: true, read: vec!["**".into()], write: vec!["**".into()], ..account("root") };
     let writer =
@@ -404,6 +404,7 @@ const LISTS: &[&str] = &[
     "/api/v1/search?q=*/*/*",
     "/api/v1/search?q=cpu",
     "/metrics/find?query=*",
+    "/grafana/dashboards",
     "/metrics/find?query=net.*&format=json",
     "/metrics/find?query=secret.*",
     "/metrics/find?query=deep.9&format=completer",

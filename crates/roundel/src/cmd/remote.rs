@@ -1,10 +1,12 @@
-//! Requests to another tool's server: GET, with bounds of time and memory.
+//! Requests over HTTP to a daemon or another tool's server, with bounds of time and memory.
 
 use std::io::Read;
+use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use client::tls::TlsFiles;
-use reqwest::blocking::Client;
+use reqwest::blocking::{Client, RequestBuilder};
 use reqwest::{StatusCode, Url, redirect};
 
 use super::Result;
@@ -17,8 +19,10 @@ const BODY_BYTES_MAX: u64 = 512 << 20;
 const TOLD_MAX: usize = 200;
 
 /// A server, of which requests are made.
-pub(super) struct Server {
+pub struct Server {
     client: Client,
+    /// Shown with each request.
+    token: Option<String>,
     /// What stands before the paths of requests, with user and password if there are.
     base: Url,
 }
@@ -29,6 +33,10 @@ impl Server {
     /// # Errors
     /// What is wrong with the URL, or with the files of TLS.
     pub fn new(url: &str) -> Result<Self> {
+        Server::with(url, &TlsFiles::from_environment()?)
+    }
+
+    fn with(url: &str, tls: &TlsFiles) -> Result<Self> {
         let bad = |why: &str| format!("cannot use the URL: {why}; give http://HOST:PORT, or https://");
         let base = Url::parse(url).map_err(|error| bad(&error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") {
@@ -37,12 +45,33 @@ impl Server {
         if base.query().is_some() || base.fragment().is_some() {
             return Err(bad("it has a query"));
         }
-        let mut tls = (*TlsFiles::from_environment()?.config()?).clone();
+        let mut tls = (*tls.config()?).clone();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         // Of a redirection is told, not followed: a password is for the server that is named.
         let client = Client::builder().timeout(PATIENCE).redirect(redirect::Policy::none()).no_proxy();
         let client = client.user_agent("roundel").tls_backend_preconfigured(tls).build();
-        Ok(Server { client: client.map_err(told)?, base })
+        Ok(Server { client: client.map_err(told)?, token: None, base })
+    }
+
+    /// The daemon of a URL, to which the token of the environment is shown; `authority` is a file with whom to trust in place of that of
+    /// the environment.
+    ///
+    /// # Errors
+    /// As [`Server::new`]; a token that cannot be read, or would be read by others on the way.
+    pub fn daemon(url: &str, authority: Option<&Path>) -> Result<Self> {
+        let mut tls = TlsFiles::from_environment()?;
+        tls.ca = authority.map(Path::to_path_buf).or(tls.ca);
+        let server = Server::with(url, &tls)?;
+        let token = client::token::from_environment()?;
+        let host = server.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let is_here = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        let is_safe = server.base.scheme() == "https" || is_here || client::token::is_plain_allowed();
+        if token.is_some() && !is_safe {
+            let text = "a token (ROUNDEL_TOKEN, ROUNDEL_TOKEN_FILE) is not sent unencrypted to another machine: use https://, or set \
+                        ROUNDEL_TOKEN_PLAIN=1 in a network that you trust";
+            return Err(text.to_owned());
+        }
+        Ok(Server { token, ..server })
     }
 
     /// The body that a GET of this path, which begins with a slash, answers with.
@@ -50,12 +79,47 @@ impl Server {
     /// # Errors
     /// When the server cannot be reached, answers with another status than 200, or with too much.
     pub fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(query);
+        let (status, body) = self.send(&url, self.client.get(url.clone()))?;
+        if status == StatusCode::OK {
+            return Ok(body);
+        }
+        Err(refused(&url, status, &body))
+    }
+
+    /// The status and body that a POST of a form to this path is answered with.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or answers with too much.
+    pub fn post(&self, path: &str, form: &[(&str, String)]) -> Result<(u16, Vec<u8>)> {
+        let url = self.url(path);
+        let mut encoded = self.base.clone();
+        encoded.query_pairs_mut().clear().extend_pairs(form);
+        let body = encoded.query().unwrap_or_default().to_owned();
+        let request = self.client.post(url.clone()).body(body);
+        let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+        let (status, body) = self.send(&url, request)?;
+        match status {
+            // A client that is not let in learns what to do.
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(refused(&url, status, &body)),
+            status => Ok((status.as_u16(), body)),
+        }
+    }
+
+    fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
-        url.query_pairs_mut().extend_pairs(query);
-        let place = format!("{}{}", url.authority().rsplit('@').next().unwrap_or_default(), url.path());
-        let failed = |why: String| format!("cannot ask {place}: {why}");
-        let answer = self.client.get(url).header("Accept", "application/json").send();
+        url
+    }
+
+    fn send(&self, url: &Url, request: RequestBuilder) -> Result<(StatusCode, Vec<u8>)> {
+        let failed = |why: String| format!("cannot ask {}: {why}", place(url));
+        let request = match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        let answer = request.header("Accept", "application/json").send();
         let answer = answer.map_err(|error| failed(told(error)))?;
         let status = answer.status();
         let mut body = Vec::new();
@@ -65,12 +129,18 @@ impl Server {
                 "the answer is larger than 512 MB; ask for fewer series or a shorter range".to_string(),
             ));
         }
-        if status == StatusCode::OK {
-            return Ok(body);
-        }
-        let said: String = String::from_utf8_lossy(&body).chars().take(TOLD_MAX).collect();
-        Err(format!("{place} answered {}: {}", status.as_u16(), said.trim()))
+        Ok((status, body))
     }
+}
+
+/// Host and path, without a password.
+fn place(url: &Url) -> String {
+    format!("{}{}", url.authority().rsplit('@').next().unwrap_or_default(), url.path())
+}
+
+fn refused(url: &Url, status: StatusCode, body: &[u8]) -> String {
+    let said: String = String::from_utf8_lossy(body).chars().take(TOLD_MAX).collect();
+    format!("{} answered {}: {}", place(url), status.as_u16(), said.trim())
 }
 
 /// The causes of an error: the library's own texts name the kind only, and the URL with its password.

@@ -1,0 +1,86 @@
+//! Who answers PromQL and Graphite's targets: a daemon over HTTP, or a store at rest in this process.
+
+use std::path::Path;
+
+use server::private::PrivateHttp;
+
+use super::super::remote::Server;
+use super::super::{Result, address, peer};
+
+/// One of the two.
+pub enum Asked {
+    /// A daemon.
+    Daemon(Server),
+    /// A store that no daemon has open.
+    Store(PrivateHttp),
+}
+
+impl Asked {
+    /// `given` is the URL of a daemon or the directory of a store; without it, what the configuration here says.
+    ///
+    /// # Errors
+    /// Why neither can be asked.
+    pub fn find(given: Option<&str>) -> Result<Self> {
+        if let Some(directory) = given.map(Path::new).filter(|path| path.is_dir()) {
+            return PrivateHttp::open(&peer::settings_of(directory)?).map(Asked::Store);
+        }
+        let url = match given {
+            Some(url) => url.to_owned(),
+            None => address::http_here(None)?,
+        };
+        Server::daemon(&url, None).map(Asked::Daemon)
+    }
+
+    /// The status and body of an answer to a form.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn post(&self, path: &str, form: &[(&str, String)]) -> Result<(u16, Vec<u8>)> {
+        match self {
+            Asked::Daemon(server) => server.post(path, form),
+            Asked::Store(store) => store.post(path, encoded(form)),
+        }
+    }
+
+    /// Closes a store.
+    ///
+    /// # Errors
+    /// When it does not close well.
+    pub fn close(self) -> Result {
+        match self {
+            Asked::Daemon(_) => Ok(()),
+            Asked::Store(store) => store.stop(),
+        }
+    }
+}
+
+/// A form as it is sent.
+fn encoded(form: &[(&str, String)]) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    let pair =
+        |(key, value): &(&str, String)| format!("{key}={}", value.bytes().map(byte).collect::<String>());
+    form.iter().map(pair).collect::<Vec<_>>().join("&")
+}
+
+/// An error of a place in a text, shown below the text: its line, and a mark below the column (from 1 on, in bytes).
+pub fn marked(text: &str, line: usize, column: usize, why: &str) -> String {
+    let Some(shown) = text.lines().nth(line.saturating_sub(1)) else { return why.to_owned() };
+    let before = shown.char_indices().take_while(|(at, _)| at + 1 < column).count();
+    format!("{why}\n  {shown}\n  {}^", " ".repeat(before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_marked() {
+        assert_eq!(marked("sum(é b)", 1, 8, "bad"), "bad\n  sum(é b)\n        ^");
+        assert_eq!(marked("a\n  b", 2, 3, "bad"), "bad\n    b\n    ^");
+        assert_eq!(marked("a", 9, 3, "bad"), "bad");
+        assert_eq!(encoded(&[("a", "b&c=é".into()), ("d", String::new())]), "a=b%26c%3D%C3%A9&d=");
+    }
+}
