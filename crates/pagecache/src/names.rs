@@ -3,6 +3,7 @@
 //! A tree is walked with one open directory per level, so that its size does not matter for memory. Links are not followed
 //! below a directory; one that is named is.
 
+use std::fmt;
 use std::fs::{self, ReadDir};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,12 @@ pub struct Unreadable {
     pub path: PathBuf,
     /// Why.
     pub error: io::Error,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot look at \"{}\": {}", self.path.display(), self.error)
+    }
 }
 
 /// The regular files that are meant, in no order.

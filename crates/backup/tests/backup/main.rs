@@ -45,6 +45,14 @@ fn pruning(grace: Duration, now_ms: i64) -> Pruning {
     Pruning { grace, now_ms, is_forced: false }
 }
 
+/// A store with RRDs, and a place for its backup.
+fn fresh() -> (tempfile::TempDir, Subject, Arc<Faulty>) {
+    let dir = tempfile::tempdir().unwrap();
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    (dir, subject, Faulty::new(1, Faults::default()))
+}
+
 async fn names(store: &Faulty) -> Vec<String> {
     let mut names: Vec<String> =
         store.inner.list(None).map_ok(|meta| meta.location.to_string()).try_collect().await.unwrap();
@@ -360,10 +368,7 @@ fn a_restore_that_does_not_fit_leaves_nothing() {
 /// It would begin from nothing, and prune what it does not know.
 #[test]
 fn a_backup_under_another_key_is_refused_and_stays() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(&dir.path().join("store"));
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, Some(1)));
         subject.step(0);
@@ -382,10 +387,7 @@ fn a_backup_under_another_key_is_refused_and_stays() {
 
 #[test]
 fn a_restored_store_that_goes_another_way_has_its_own_log() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(&dir.path().join("store"));
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, None));
         for step in 0..4 {
@@ -553,10 +555,7 @@ fn the_daemons_own_files_come_back_and_lead_nowhere_else() {
 #[test]
 fn a_restored_store_is_not_its_original_for_a_follower() {
     use store::replication::{Comparison, Role};
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(&dir.path().join("store"));
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, None));
         subject.step(0);

@@ -69,10 +69,7 @@ fn a_manifest_that_is_missing_for_a_moment_is_not_gone() {
 
 #[test]
 fn a_crash_of_pruning_leaves_the_moments_that_are_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(&dir.path().join("store"));
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, None));
         for step in 0..8 {
@@ -113,10 +110,7 @@ fn a_crash_of_pruning_leaves_the_moments_that_are_kept() {
 
 #[test]
 fn what_was_sent_long_ago_is_looked_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(&dir.path().join("store"));
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (dir, subject, place) = fresh();
     block_on(async {
         let from = objects(&place, None);
         let mut uploader = Uploader::new(objects(&place, None));
@@ -143,10 +137,7 @@ fn what_was_sent_long_ago_is_looked_for() {
 
 #[test]
 fn pruning_keeps_what_is_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(&dir.path().join("store"));
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, None));
         let mut at = Vec::new();

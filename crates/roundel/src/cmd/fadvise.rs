@@ -66,11 +66,7 @@ pub fn run(arguments: &Arguments) -> Result {
         let path = match found {
             Ok(path) => path,
             Err(unreadable) => {
-                failures.push(format!(
-                    "cannot look at \"{}\": {}",
-                    unreadable.path.display(),
-                    unreadable.error
-                ));
+                failures.push(unreadable.to_string());
                 continue;
             }
         };

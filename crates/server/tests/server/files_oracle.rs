@@ -1,41 +1,19 @@
 //! The files layout compared with Debian's rrdcached: pending updates, and writing on request.
 
+use super::rrdcached_oracle::Pair;
 use crate::common::Roundel;
 use oracle::random::Random;
-use oracle::{Client, Rrdcached};
 use roundel_server::service::CreatePolicy;
 
 const DAY: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
 
-struct Pair {
-    rrdcached: Rrdcached,
-    roundel: Roundel,
-    theirs: Client,
-    ours: Client,
-}
-
-impl Pair {
-    fn start() -> Self {
-        let rrdcached = Rrdcached::start(&["-B", "-R"]).unwrap();
-        let roundel = Roundel::files(CreatePolicy { make_directories: true, ..Default::default() });
-        let theirs = Client::open(rrdcached.socket());
-        let ours = Client::open(&roundel.socket());
-        Pair { rrdcached, roundel, theirs, ours }
-    }
-
-    fn check(&mut self, line: &str) -> String {
-        let base = |path: &std::path::Path| path.display().to_string();
-        let (their_base, our_base) = (base(self.rrdcached.base()), base(&self.roundel.base()));
-        let theirs = self.theirs.say(line.replace("BASE", &their_base)).replace(&their_base, "BASE");
-        let ours = self.ours.say(line.replace("BASE", &our_base)).replace(&our_base, "BASE");
-        assert_eq!(ours, theirs, "{line:?}");
-        ours
-    }
+fn start() -> Pair {
+    Pair::beside(&["-B", "-R"], Roundel::files(CreatePolicy { make_directories: true, ..Default::default() }))
 }
 
 #[test]
 fn oracle_pending_updates_are_listed() {
-    let mut pair = Pair::start();
+    let mut pair = start();
     pair.check(&format!("CREATE x.rrd {DAY}"));
     pair.check(&format!("CREATE d/y.rrd {DAY}"));
     for line in [

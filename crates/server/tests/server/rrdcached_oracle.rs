@@ -11,7 +11,7 @@ use roundel_server::service::CreatePolicy;
 const DAY: &str = "DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
 
 /// Both daemons, with a client for each.
-struct Pair {
+pub(super) struct Pair {
     rrdcached: Rrdcached,
     roundel: Roundel,
     theirs: Client,
@@ -20,8 +20,11 @@ struct Pair {
 
 impl Pair {
     fn start(options: &[&str], create: CreatePolicy, permissions: Permissions) -> Self {
+        Pair::beside(options, Roundel::stripes(create, permissions))
+    }
+
+    pub(super) fn beside(options: &[&str], roundel: Roundel) -> Self {
         let rrdcached = Rrdcached::start(options).unwrap();
-        let roundel = Roundel::stripes(create, permissions);
         let theirs = Client::open(rrdcached.socket());
         let ours = Client::open(&roundel.socket());
         Pair { rrdcached, roundel, theirs, ours }
@@ -34,7 +37,7 @@ impl Pair {
 
     /// Sends one line to both. `BASE` is replaced by the base directory in the line and in the answers.
     /// Legitimate differences (ring positions are random, directories are unordered) are normalised.
-    fn check(&mut self, line: &str) -> String {
+    pub(super) fn check(&mut self, line: &str) -> String {
         let base = |path: &std::path::Path| path.display().to_string();
         let (their_base, our_base) = (base(self.rrdcached.base()), base(&self.roundel.base()));
         let theirs = self.theirs.say(line.replace("BASE", &their_base)).replace(&their_base, "BASE");

@@ -393,9 +393,11 @@ fn run_running(seed: u64) {
         }
     }
     let options = filled.options.clone();
-    // After a kill, a log that is gone and was never synced looks as if it had never been (`docs/reliability.md`).
-    let is_log_gone = damages.what.iter().any(|done| done.starts_with("deleted") && done.contains("/log-"));
-    let disk = match random.once_in(2) || is_log_gone {
+    // After a kill, a log that is gone and was never synced looks as if it had never been, and one that was cut exactly between two
+    // records looks like its end (`docs/reliability.md`).
+    let is_cut = |done: &String| ["deleted", "cut"].iter().any(|word| done.starts_with(word));
+    let is_log_short = damages.what.iter().any(|done| is_cut(done) && done.contains("/log-"));
+    let disk = match random.once_in(2) || is_log_short {
         // It cannot complete what it refuses.
         true if refuses => {
             filled.store.stop().ok();
