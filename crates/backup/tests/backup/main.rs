@@ -368,7 +368,7 @@ fn a_restore_that_does_not_fit_leaves_nothing() {
 /// It would begin from nothing, and prune what it does not know.
 #[test]
 fn a_backup_under_another_key_is_refused_and_stays() {
-    let (dir, subject, place) = fresh();
+    let (_dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, Some(1)));
         subject.step(0);
