@@ -2,12 +2,15 @@
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
+use std::sync::LazyLock;
 use std::thread;
+
+/// The cores that this process may use. Asking the system reads files of its control group, for 50 us: more than a small query takes.
+static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 
 /// What `map` makes of the parts of `items`, in their order: a part for each core, but none of less than `least` items.
 pub fn map_parts<T: Sync, U: Send>(items: &[T], least: usize, map: impl Fn(&[T]) -> U + Sync) -> Vec<U> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let parts = cores.min(items.len() / least.max(1)).max(1);
+    let parts = (*CORES).min(items.len() / least.max(1)).max(1);
     let (first, rest) = items.split_at(items.len().div_ceil(parts));
     let map = &map;
     thread::scope(|scope| {
