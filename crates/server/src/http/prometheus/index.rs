@@ -11,8 +11,9 @@ use promql::{Labels, Matcher, NAME, Operator};
 use rrd::definition::Definition;
 use store::engine::RrdStatus;
 use store::name::RrdName;
-use suggest::{MetricKind, MetricRules, RRD_LABEL};
+use suggest::{Fitting, MetricKind, MetricRules, RRD_LABEL};
 
+use super::label_values::LabelValues;
 use super::pushed::PushedFinder;
 use crate::budget::Share;
 use crate::http::api::names::name_list;
@@ -47,6 +48,7 @@ pub struct MetricIndex {
     named: Vec<u32>,
     /// How many RRDs have finest rows of so many milliseconds.
     rows: BTreeMap<u64, usize>,
+    values: LabelValues,
     _share: Share,
 }
 
@@ -103,6 +105,7 @@ impl MetricIndex {
             metrics: BTreeMap::new(),
             named: Vec::new(),
             rows: BTreeMap::new(),
+            values: LabelValues::default(),
             _share: service.memory.share(),
         }
     }
@@ -111,6 +114,7 @@ impl MetricIndex {
         let mut share = service.memory.share();
         let mut metrics: std::collections::HashMap<Box<str>, Vec<Entry>> = std::collections::HashMap::new();
         let (mut entries, mut named, mut rows) = (0u64, Vec::new(), BTreeMap::new());
+        let mut values = LabelValues::default();
         let mut finder = PushedFinder::new(service);
         for rrd in 0..list.len() {
             let Ok(name) = RrdName::new(list.name(rrd)) else { continue };
@@ -125,6 +129,7 @@ impl MetricIndex {
             };
             if let Some(pushed) = finder.find(&path, &status.definition) {
                 pushed.metrics(|metric, is_counter| add(metric, pushed.ds, is_counter));
+                pushed.own_labels().for_each(|(label, value)| values.add(label, value));
                 if pushed.brings(RRD_LABEL) {
                     named.push(rrd as u32);
                 }
@@ -135,22 +140,30 @@ impl MetricIndex {
                         add(counter_name(&metric), ds, true);
                     }
                     add(metric, ds, false);
+                    let own = Labels::new(labels_of(&fitting, &source.name));
+                    own.iter().for_each(|(label, value)| values.add(label, value));
                 }
             }
-            if rrd % 1024 == 0 && !share.try_resize(entries * size_of::<Entry>() as u64 * 2) {
+            if rrd % 1024 == 0 && !share.try_resize(entries * size_of::<Entry>() as u64 * 2 + values.bytes())
+            {
                 return Err(Failure::no_memory("the index of metrics", share.bytes(), &share));
             }
         }
         let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
-        share
-            .resize(entries * size_of::<Entry>() as u64 + metrics.len() as u64 * 64 + named.len() as u64 * 4);
-        Ok(MetricIndex { list, metrics, named, rows, _share: share })
+        let tables = metrics.len() as u64 * 64 + named.len() as u64 * 4 + values.bytes();
+        share.resize(entries * size_of::<Entry>() as u64 + tables);
+        Ok(MetricIndex { list, metrics, named, rows, values, _share: share })
     }
 
     /// The length of the finest rows of most RRDs; of two as frequent, the longer. `None`: there are no RRDs.
     pub fn interval(&self) -> Option<Duration> {
         let most = self.rows.iter().max_by_key(|(_, count)| **count);
         most.map(|(milliseconds, _)| Duration::from_millis(*milliseconds))
+    }
+
+    /// Which values labels have.
+    pub fn label_values(&self) -> &LabelValues {
+        &self.values
     }
 
     /// Names of metrics with their first series.
@@ -260,6 +273,11 @@ fn path(name: &[u8]) -> String {
     String::from_utf8_lossy(name.strip_suffix(b".rrd").unwrap_or(name)).into_owned()
 }
 
+/// The labels of a data source, but for the name.
+fn labels_of(fitting: &Fitting<'_>, ds: &str) -> impl Iterator<Item = (String, String)> {
+    fitting.labels(ds).into_iter().map(|(label, value)| (label.into_owned(), value))
+}
+
 /// The labels of a series, if it still is of that metric.
 fn labels(
     rules: &MetricRules,
@@ -275,6 +293,5 @@ fn labels(
     if name != metric {
         return None;
     }
-    let others = fitting.labels(&source.name).into_iter().map(|(label, value)| (label.into_owned(), value));
-    Some(Labels::new(others.chain([(NAME.to_owned(), name)])))
+    Some(Labels::new(labels_of(&fitting, &source.name).chain([(NAME.to_owned(), name)])))
 }

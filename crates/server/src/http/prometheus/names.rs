@@ -77,6 +77,12 @@ fn list(texts: BTreeSet<String>, limit: usize) -> Response {
 pub fn labels(state: &Prometheus, mut params: Params) -> Result<Response, ApiError> {
     let (selectors, limit) = (selectors(&mut params)?, params.limit()?);
     let mut names = BTreeSet::new();
+    if selectors.is_empty() {
+        let index = state.index()?;
+        names.extend(index.label_values().names().map(str::to_owned));
+        names.extend(index.metrics().next().map(|_| NAME.to_owned()));
+        return Ok(list(names, limit));
+    }
     visit(state, &selectors, |labels| {
         for (name, _) in labels.iter() {
             if !names.contains(name) {
@@ -100,6 +106,12 @@ pub fn values(state: &Prometheus, name: &str, mut params: Params) -> Result<Resp
     if name == CF_LABEL {
         let all = rrd::definition::Cf::ALL.iter().map(|cf| cf.name());
         values.extend(all.filter(|name| !name.contains("SEASONAL")).map(str::to_owned));
+        return Ok(list(values, limit));
+    }
+    if selectors.is_empty()
+        && let Some(known) = state.index()?.label_values().of(&name)
+    {
+        values.extend(known.map(str::to_owned));
         return Ok(list(values, limit));
     }
     visit(state, &selectors, |labels| {

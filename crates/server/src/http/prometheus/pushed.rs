@@ -76,6 +76,11 @@ impl Pushed<'_> {
         !self.samples.series(self.series).label(label).is_empty()
     }
 
+    /// The labels that it came with, but for the name.
+    pub fn own_labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.samples.series(self.series).labels()
+    }
+
     /// Its labels as that metric; `None` if it has no such metric any more.
     pub fn labels(&self, metric: &str, entry: Entry, matchers: &[Matcher]) -> Option<Labels> {
         let mut has_it = false;

@@ -81,6 +81,13 @@ fn shapes_are_those_of_prometheus() {
     assert_eq!(values["warnings"][0], "results truncated due to limit");
     let metrics = get(&roundel, "/api/v1/label/__name__/values").json();
     assert_eq!(metrics["data"], serde_json::json!(["rrd_requests_total", "rrd_state", "rrd_temp"]));
+    // What is known of all series is what looking through them finds.
+    for path in ["labels", "label/rrd/values", "label/ds/values", "label/none/values"] {
+        let all = get(&roundel, &format!("/api/v1/{path}")).json();
+        let found = get(&roundel, &format!("/api/v1/{path}?match[]={{__name__!=%22%22}}")).json();
+        assert_eq!(all, found, "{path}");
+        assert_eq!(all["data"].as_array().unwrap().is_empty(), path.contains("none"), "{all}");
+    }
     let series = get(&roundel, "/api/v1/series?match[]={ds=~%22t.*%22}").json();
     assert_eq!(series["data"].as_array().unwrap().len(), 3);
     assert_eq!(
