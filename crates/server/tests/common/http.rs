@@ -55,10 +55,12 @@ pub fn send(roundel: &Roundel, method: &str, target: &str, headers: &str, body: 
     let head = format!(
         "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
     );
-    stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
+    let sent = stream.write_all(&[head.as_bytes(), body].concat());
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
-    let middle = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let read = stream.read_to_end(&mut bytes);
+    let middle = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    // A body that is refused by its head need not be read to its end.
+    let middle = middle.unwrap_or_else(|| panic!("no answer: {sent:?}, {read:?}"));
     let head = String::from_utf8(bytes[..middle].to_vec()).unwrap().to_ascii_lowercase();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Answer { status, head, body: bytes[middle + 4..].to_vec() }
