@@ -323,6 +323,11 @@ fn what_others_push_is_not_told_to_one_who_may_not_write_it() {
 }
 
 /// Prometheus and vmagent scrape our own `/metrics` and write it to us; what they send is there.
+/// Whether a target was there in a row: of its scrapes, a busy machine may have missed one.
+fn is_up(value: &str) -> bool {
+    value.parse::<f64>().is_ok_and(|up| up > 0.0 && up <= 1.0)
+}
+
 #[test]
 fn real_senders_are_understood() {
     let roundel = fresh();
@@ -387,8 +392,6 @@ fn real_senders_are_understood() {
                 .all(|name| names.contains(name))
         });
         let up = format!("last_over_time(up{{from='{from}'}}[1m])");
-        // Of the scrapes of a row, a busy machine may have missed one.
-        let is_up = |value: &String| value.parse::<f64>().is_ok_and(|up| up > 0.0 && up <= 1.0);
         oracle::wait_until("rows", || {
             ask(&roundel, &up, now() + 15).first().is_some_and(|(_, value)| is_up(value))
         });
