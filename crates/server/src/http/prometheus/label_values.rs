@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+/// Labels that are kept: what a client has pushed with ever new ones is no list for people.
+const LABELS_MAX: usize = 10_000;
 /// Values of one label that are kept; a label with more is one for each RRD, and no choice.
 const VALUES_MAX: usize = 100_000;
 /// Bytes of all values that are kept.
@@ -16,12 +18,18 @@ pub struct LabelValues {
     /// `None`: too many.
     labels: HashMap<Box<str>, Option<HashSet<Box<str>>>>,
     bytes: usize,
+    /// Whether there were more labels.
+    is_cut: bool,
 }
 
 impl LabelValues {
     /// Adds a value that a series has.
     pub fn add(&mut self, label: &str, value: &str) {
         let Some(kept) = self.labels.get_mut(label) else {
+            if self.labels.len() >= LABELS_MAX || self.bytes > BYTES_MAX {
+                self.is_cut = true;
+                return;
+            }
             self.labels.insert(label.into(), Some(HashSet::from([value.into()])));
             self.bytes += label.len() + value.len() + 2 * VALUE_COST;
             return;
@@ -35,15 +43,16 @@ impl LabelValues {
         }
     }
 
-    /// The names of all labels.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.labels.keys().map(|label| &**label)
+    /// The names of all labels; `None` if there are too many to be kept.
+    pub fn names(&self) -> Option<impl Iterator<Item = &str>> {
+        (!self.is_cut).then(|| self.labels.keys().map(|label| &**label))
     }
 
     /// The values of a label, in no order; `None` if there are too many to be kept.
     pub fn of(&self, label: &str) -> Option<impl Iterator<Item = &str>> {
         let values = match self.labels.get(label) {
             Some(kept) => Some(kept.as_ref()?),
+            None if self.is_cut => return None,
             None => None,
         };
         Some(values.into_iter().flatten().map(|value| &**value))
@@ -71,7 +80,7 @@ mod tests {
         jobs.sort_unstable();
         assert_eq!(jobs, ["node", "web"]);
         assert_eq!(all.of("none").unwrap().count(), 0);
-        let mut names: Vec<&str> = all.names().collect();
+        let mut names: Vec<&str> = all.names().unwrap().collect();
         names.sort_unstable();
         assert_eq!(names, ["job", "rrd"]);
         assert!(all.bytes() < 200);
@@ -80,5 +89,9 @@ mod tests {
             all.add("text", &format!("{number}{}", "x".repeat(1 << 20)));
         }
         assert!(all.of("text").is_none() && all.bytes() < 200);
+        for number in 0..LABELS_MAX {
+            all.add(&format!("l{number}"), "x");
+        }
+        assert!(all.names().is_none() && all.of("none").is_none() && all.of("job").is_some());
     }
 }

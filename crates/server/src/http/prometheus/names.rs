@@ -77,9 +77,11 @@ fn list(texts: BTreeSet<String>, limit: usize) -> Response {
 pub fn labels(state: &Prometheus, mut params: Params) -> Result<Response, ApiError> {
     let (selectors, limit) = (selectors(&mut params)?, params.limit()?);
     let mut names = BTreeSet::new();
-    if selectors.is_empty() {
-        let index = state.index()?;
-        names.extend(index.label_values().names().map(str::to_owned));
+    let index = state.index()?;
+    if selectors.is_empty()
+        && let Some(known) = index.label_values().names()
+    {
+        names.extend(known.map(str::to_owned));
         names.extend(index.metrics().next().map(|_| NAME.to_owned()));
         return Ok(list(names, limit));
     }
