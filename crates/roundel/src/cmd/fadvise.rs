@@ -1,11 +1,9 @@
 //! `roundel fadvise`: advice to the kernel about files, and what became of their pages.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 use pagecache::advice::{Advised, FileAdvice, advise};
-use pagecache::names::Files;
 
+use super::fincore::FileArguments;
 use super::import::Failures;
 use super::{Result, fincore, print};
 
@@ -27,15 +25,8 @@ pub struct Arguments {
     /// The advice
     #[arg(long, value_enum)]
     advice: Word,
-    /// Files, and directories with all files below
-    #[arg(required_unless_present = "stdin")]
-    paths: Vec<PathBuf>,
-    /// Read names from standard input, one a line
-    #[arg(long, conflicts_with = "paths")]
-    stdin: bool,
-    /// Below directories, only files whose names end in .rrd
-    #[arg(long)]
-    rrd: bool,
+    #[command(flatten)]
+    files: FileArguments,
     /// A line for each file, too
     #[arg(long, short)]
     verbose: bool,
@@ -61,8 +52,7 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let (mut files, mut sum, mut failures) = (0u64, Advised::default(), Failures::default());
     let bar = fincore::bar();
-    let names = fincore::names(&arguments.paths, arguments.stdin);
-    for found in Files::new(names, arguments.rrd.then_some("rrd")) {
+    for found in arguments.files.found() {
         let path = match found {
             Ok(path) => path,
             Err(unreadable) => {

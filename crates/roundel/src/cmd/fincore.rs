@@ -1,5 +1,6 @@
 //! `roundel fincore`: which pages of files are in the page cache.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufWriter, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -49,15 +50,8 @@ The page docs/capacity.md says how many pages there should be.";
 #[derive(Debug, Args)]
 #[command(about = "Show which pages of files are in the page cache", after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Files, and directories with all files below
-    #[arg(required_unless_present = "stdin")]
-    paths: Vec<PathBuf>,
-    /// Read names from standard input, one a line
-    #[arg(long, conflicts_with = "paths")]
-    stdin: bool,
-    /// Below directories, only files whose names end in .rrd
-    #[arg(long)]
-    rrd: bool,
+    #[command(flatten)]
+    files: FileArguments,
     /// Only the sums
     #[arg(long, conflicts_with = "map")]
     summary: bool,
@@ -76,6 +70,36 @@ pub struct Arguments {
     /// Print one JSON object a line: for each file, and at the end the sums
     #[arg(long)]
     json: bool,
+}
+
+/// Which files are meant.
+#[derive(Debug, Args)]
+pub struct FileArguments {
+    /// Files, and directories with all files below
+    #[arg(required_unless_present = "stdin")]
+    paths: Vec<PathBuf>,
+    /// Read names from standard input, one a line
+    #[arg(long, conflicts_with = "paths")]
+    stdin: bool,
+    /// Below directories, only files whose names end in .rrd
+    #[arg(long)]
+    rrd: bool,
+}
+
+impl FileArguments {
+    /// The files.
+    pub(super) fn found(&self) -> Files<Box<dyn Iterator<Item = PathBuf> + '_>> {
+        Files::new(self.names(), self.rrd.then_some("rrd"))
+    }
+
+    fn names(&self) -> Box<dyn Iterator<Item = PathBuf> + '_> {
+        if !self.stdin {
+            return Box::new(self.paths.iter().cloned());
+        }
+        let lines = std::io::stdin().lock().split(b'\n').map_while(std::result::Result::ok);
+        let path = |line: Vec<u8>| (!line.is_empty()).then(|| PathBuf::from(OsString::from_vec(line)));
+        Box::new(lines.filter_map(path))
+    }
 }
 
 /// The sums over all files.
@@ -97,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Result {
         (HeaderReader::default(), Totals::default(), Failures::default());
     let mut map = arguments.png.as_ref().map(|_| PageMap::new());
     let bar = bar();
-    for found in Files::new(names(&arguments.paths, arguments.stdin), arguments.rrd.then_some("rrd")) {
+    for found in arguments.files.found() {
         let path = match found {
             Ok(path) => path,
             Err(unreadable) => {
@@ -144,16 +168,6 @@ fn written(result: std::io::Result<()>) -> Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(format!("cannot write the answer: {error}")),
     }
-}
-
-/// The names that are given, or those of standard input as they come.
-pub(super) fn names(paths: &[PathBuf], stdin: bool) -> Box<dyn Iterator<Item = PathBuf> + '_> {
-    if !stdin {
-        return Box::new(paths.iter().cloned());
-    }
-    let lines = std::io::stdin().lock().split(b'\n').map_while(std::result::Result::ok);
-    let path = |line: Vec<u8>| (!line.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(line)));
-    Box::new(lines.filter_map(path))
 }
 
 /// A bar that counts files, if there is a terminal; how many there will be is not known before.
