@@ -1,10 +1,14 @@
-"""What the lab's experiments use of a machine: a loop device with a file system of its own, and a control group with limited memory.
+"""What the lab's experiments use of a machine: a loop device with a file system of its own, whose requests a second can be limited, a
+control group with limited memory, and counters of both and of processes.
 
-Both need root. Everything that is made here is removed again when the `with` ends, also after Ctrl-C. What an experiment that was
-killed has left (a mount below DIR, a group named roundel-lab-*) the next one removes first.
+Loop devices and groups need root. Everything that is made here is removed again when the `with` ends, also after Ctrl-C. What an
+experiment that was killed has left (a mount below DIR, a group named roundel-lab-*) the next one removes first.
 """
 
+import ctypes
+import hashlib
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -13,6 +17,8 @@ import time
 from pathlib import Path
 
 PAGE = 4096
+# The exit status of a run that SIGTERM ends.
+ENDED_BY_SIGNAL = 143
 GROUP_PREFIX = "roundel-lab-"
 # Fields of memory.stat that both versions of control groups have.
 STAT_FIELDS = ("pgmajfault", "pgfault", "workingset_refault_file")
@@ -26,19 +32,37 @@ def run(*words, **more):
     return done.stdout
 
 
-def missing():
-    """What this machine lacks for the experiments, as texts; empty if nothing."""
+def missing(programs=(), limited=False):
+    """What this machine lacks for an experiment with these programs, as texts; empty if nothing. `limited`: it limits a disk's requests."""
     lacks = []
     if os.geteuid() != 0:
         lacks.append("root, for a loop device and a control group: run it with sudo")
     if not Path("/dev/loop-control").exists():
         lacks.append("loop devices: modprobe loop")
-    for program in ("losetup", "mkfs.ext4", "mount", "rrdtool", "rrdcached"):
-        if shutil.which(program) is None:
+    for program in ("losetup", "mkfs.ext4", "mount", "rrdtool", "rrdcached", "gcc", *programs):
+        if which(program) is None:
             lacks.append(f"the program {program}: make peers")
     if group_root() is None:
         lacks.append("the memory controller of control groups, version 1 or 2")
+    if limited and io_limits() is None:
+        lacks.append("limits of a disk's requests: the controller blkio of version 1, or io of version 2")
     return lacks
+
+
+def which(program):
+    """Where a program is, or None; daemons are where a user's PATH may not lead."""
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def io_limits():
+    """How requests can be limited: ("v1", directory), ("v2", directory), or None."""
+    old = Path("/sys/fs/cgroup/blkio")
+    if (old / "blkio.throttle.write_iops_device").exists():
+        return "v1", old
+    root = group_root()
+    if root and root[1] == 2 and "io" in (root[0] / "cgroup.controllers").read_text().split():
+        return "v2", root[0]
+    return None
 
 
 def group_root():
@@ -61,8 +85,9 @@ class Group:
         root, self.version = group_root()
         if self.version == 2:
             control = root / "cgroup.subtree_control"
-            if "memory" not in control.read_text().split():
-                control.write_text("+memory")
+            for kind in ("memory", "io"):
+                if kind in (root / "cgroup.controllers").read_text().split() and kind not in control.read_text().split():
+                    control.write_text(f"+{kind}")
         for left in root.glob(GROUP_PREFIX + "*"):
             # One that still has processes belongs to an experiment that is running.
             try:
@@ -111,22 +136,31 @@ class Group:
 
 
 class Disk:
-    """An ext4 file system on a loop device over a file in `directory`, mounted at `directory`/mount."""
+    """An ext4 file system on a loop device over a file in `directory`, mounted at `directory`/mount.
 
-    def __init__(self, directory, size, readahead_kib=128):
+    `journal`: with ext4's journal, as file systems have it in real life; without, only what programs write is written. `inodes`: how
+    many files there is room for, if that is more than the usual.
+    """
+
+    def __init__(self, directory, size, readahead_kib=128, journal=False, inodes=None):
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.image, self.mount = self.directory / "image", self.directory / "mount"
         self.readahead_kib = readahead_kib
         self.remove()
-        # Written whole: a sparse file's blocks would be allocated, and charged, while it is measured.
+        free = os.statvfs(self.directory)
+        if free.f_bavail * free.f_frsize < size + (1 << 30):
+            self.directory.rmdir()
+            raise Skipped(f"{self.directory} has no room for {size >> 20} MiB and 1 GiB more")
+        # Allocated whole: a sparse file's blocks would be allocated, and charged, while it is measured.
         with open(self.image, "wb") as image:
-            block = bytes(1 << 20)
-            for _ in range(-(-size // len(block))):
-                image.write(block)
-        # Without a journal: it would double what is written, and is no part of the model.
-        run("mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", str(self.image))
+            os.posix_fallocate(image.fileno(), 0, size)
+        words = [] if journal else ["-O", "^has_journal"]
+        if inodes:
+            words += ["-N", str(inodes)]
+        run("mkfs.ext4", "-q", *words, "-E", "lazy_itable_init=0,lazy_journal_init=0", str(self.image))
         self.mount.mkdir()
+        self.limited = None
         self.attach()
 
     def attach(self):
@@ -135,10 +169,38 @@ class Disk:
         name = Path(self.loop).name
         (Path("/sys/block") / name / "queue/read_ahead_kb").write_text(str(self.readahead_kib))
         self.stat = Path("/sys/block") / name / "stat"
+        self.number = (Path("/sys/block") / name / "dev").read_text().strip()
         run("mount", "-o", "noatime", self.loop, str(self.mount))
+
+    def limit(self, requests, group=None):
+        """Lets the device do so many reads, and so many writes, a second. Version 1 of control groups limits the device for all; version
+        2 only `group`, so everything that writes has to be in it."""
+        version, root = io_limits()
+        if version == "v1":
+            for kind in ("read", "write"):
+                (root / f"blkio.throttle.{kind}_iops_device").write_text(f"{self.number} {requests}")
+        else:
+            (group.path / "io.max").write_text(f"{self.number} riops={requests} wiops={requests}")
+        self.limited = (version, root)
+
+    def unlimit(self):
+        """Takes the limits back. In version 2 they go with the group."""
+        if self.limited and self.limited[0] == "v1":
+            for kind in ("read", "write"):
+                (self.limited[1] / f"blkio.throttle.{kind}_iops_device").write_text(f"{self.number} 0")
+        self.limited = None
+
+    def sync(self):
+        """Writes all changed pages of the file system, as the kernel does after a while."""
+        root = os.open(self.mount, os.O_RDONLY)
+        try:
+            ctypes.CDLL(None).syncfs(root)
+        finally:
+            os.close(root)
 
     def detach(self):
         """Unmounts and detaches: nothing of it stays in the page cache."""
+        self.unlimit()
         for _ in range(50):
             if subprocess.run(["umount", str(self.mount)], capture_output=True).returncode == 0:
                 break
@@ -165,6 +227,7 @@ class Disk:
         return self
 
     def __exit__(self, *_):
+        self.unlimit()
         self.detach()
         self.remove()
         try:
@@ -187,4 +250,66 @@ class Disk:
 
 def end_on_signals():
     """Has SIGTERM end an experiment as Ctrl-C does, so that what it made is removed."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED_BY_SIGNAL))
+
+
+class Skipped(Exception):
+    """That this machine cannot do an experiment, and why."""
+
+
+def tree(pid):
+    """The ids of a process and of all that it has started."""
+    ids = [pid]
+    for known in ids:
+        for task in Path(f"/proc/{known}/task").glob("*/children"):
+            try:
+                ids += [int(word) for word in task.read_text().split()]
+            except OSError:
+                pass
+    return ids
+
+
+def cpu_seconds(pid):
+    """CPU time of a process, of its children that live and of those that have ended and were waited for."""
+    ticks = 0
+    for one in tree(pid):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(int(word) for word in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory_bytes(pid):
+    """Resident memory that is not shared with files, of a process and its children."""
+    total = 0
+    for one in tree(pid):
+        try:
+            for line in Path(f"/proc/{one}/status").read_text().splitlines():
+                if line.startswith(("RssAnon:", "RssShmem:")):
+                    total += int(line.split()[1]) * 1024
+        except OSError:
+            continue
+    return total
+
+
+def difference(now, before):
+    """Of two answers of `counters`, what came between."""
+    return {key: now[key] - before[key] for key in now}
+
+
+def facts(roundel):
+    """What identifies the machine and the programs: words for the report. Other facts mean other figures."""
+    model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    digest = hashlib.sha256(Path(roundel).read_bytes()).hexdigest()[:12]
+    found = {"processors": f"{os.cpu_count()} x {model}", "memory": f"{memory} MiB", "kernel": f"Linux {platform.release()}",
+             "roundel": f"{run(roundel, '--version').split()[-1]} (sha256 {digest}...)"}
+    limits = io_limits()
+    found["control groups"] = f"version {group_root()[1]}, requests limited by {limits[0] if limits else 'nothing'}" if group_root() else "none"
+    for package in ("rrdtool", "rrdcached", "mrtg", "snmpd", "collectd-core", "gmetad"):
+        asked = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True)
+        found[package] = asked.stdout or "not installed"
+    return found

@@ -8,18 +8,14 @@ was. Needs root; cleans up. `lab/README.md` has the commands.
 """
 
 import argparse
-import ctypes
 import json
-import os
-import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import machine
+import sides
 
 STEP = 300
 # A whole number of days, so that the archives' rows end where days do.
@@ -44,98 +40,6 @@ KERNEL_BYTES_PER_FILE = 2300
 NO_ADVICE = "int madvise(void *at, unsigned long length, int advice) { (void)at; (void)length; (void)advice; return 0; }\n"
 
 
-class Tool:
-    """`rrdtool -` in a control group; `preload` is a library that it is started with."""
-
-    def __init__(self, directory, group, preload=None):
-        words = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
-        if preload:
-            words["LD_PRELOAD"] = preload
-        self.process = subprocess.Popen(
-            ["rrdtool", "-"], cwd=directory, env=words, preexec_fn=group.join if group else None,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.answered, self.wrong = 0, []
-        self.arrived = threading.Condition()
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stdout:
-            with self.arrived:
-                if line.startswith(b"ERROR"):
-                    self.wrong.append(line.decode(errors="replace").strip())
-                if line.startswith((b"OK", b"ERROR")):
-                    self.answered += 1
-                    self.arrived.notify()
-
-    def ask(self, lines):
-        """Sends commands and waits until all are answered."""
-        with self.arrived:
-            until = self.answered + len(lines)
-        self.process.stdin.write("".join(line + "\n" for line in lines).encode())
-        self.process.stdin.flush()
-        with self.arrived:
-            while self.answered < until and self.process.poll() is None:
-                self.arrived.wait(1)
-            if self.wrong or self.answered < until:
-                raise SystemExit(f"lab: rrdtool: {self.wrong[:1] or 'it ended'}")
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-class Cached:
-    """rrdcached in a control group, which writes when it is told to."""
-
-    def __init__(self, directory, group):
-        self.folder = tempfile.TemporaryDirectory(prefix="roundel-lab-")
-        address = self.folder.name + "/socket"
-        self.process = subprocess.Popen(
-            ["rrdcached", "-g", "-l", f"unix:{address}", "-b", str(directory), "-B", "-w", "1000000",
-             "-f", "2000000", "-t", "1", "-p", self.folder.name + "/pid"], preexec_fn=group.join, stdout=subprocess.DEVNULL)
-        self.socket = socket.socket(socket.AF_UNIX)
-        for _ in range(100):
-            try:
-                self.socket.connect(address)
-                break
-            except OSError:
-                if self.process.poll() is not None:
-                    raise SystemExit("lab: rrdcached did not start")
-                time.sleep(0.1)
-        self.file = self.socket.makefile("rwb")
-
-    def batch(self, lines):
-        """Sends updates as one BATCH."""
-        self.file.write(("BATCH\n" + "".join(line + "\n" for line in lines) + ".\n").encode())
-        self.file.flush()
-        self.file.readline()
-        answer = self.file.readline()
-        if not answer.startswith(b"0 "):
-            raise SystemExit(f"lab: rrdcached: {answer.decode()} {self.file.readline().decode()}")
-
-    def statistics(self):
-        self.file.write(b"STATS\n")
-        self.file.flush()
-        count = int(self.file.readline().split()[0])
-        lines = [self.file.readline().decode().split(": ") for _ in range(count)]
-        return {name: int(value) for name, value in lines}
-
-    def flush_all(self, written):
-        """Has everything written, and waits until `written` values in all are."""
-        self.file.write(b"FLUSHALL\n")
-        self.file.flush()
-        self.file.readline()
-        while self.statistics()["DataSetsWritten"] < written:
-            time.sleep(0.02)
-
-    def end(self):
-        self.socket.close()
-        self.process.kill()
-        self.process.wait()
-        self.folder.cleanup()
-
-
 def name(index):
     return f"{index:06}.rrd"
 
@@ -146,21 +50,12 @@ def updates(count, number):
     return [f"update {name(index)} {when}:{1000 * number + index}:{700 * number + index}" for index in range(count)]
 
 
-def sync(descriptor):
-    """Writes all changed pages of a file system, as the kernel does after a while: pages that are not written cannot be dropped."""
-    ctypes.CDLL(None).syncfs(descriptor)
-
-
 def create(disk, count):
-    tool = Tool(disk.mount, None)
+    tool = sides.Tool(disk.mount)
     tool.ask([f"create {name(index)} -b {START} {CREATE}" for index in range(count)])
     tool.end()
     size = (disk.mount / name(0)).stat().st_size
     assert size == FILE_BYTES, f"an RRD has {size} bytes and not {FILE_BYTES}"
-
-
-def difference(now, before):
-    return {key: now[key] - before[key] for key in now}
 
 
 def measure(disk, side, count, pages, warm, passes, first):
@@ -171,34 +66,32 @@ def measure(disk, side, count, pages, warm, passes, first):
     disk.fresh()
     batch = side.get("batch", 1)
     with machine.Group(limit) as group:
-        worker = Cached(disk.mount, group) if side["kind"] == "rrdcached" else Tool(disk.mount, group, side.get("preload"))
+        worker = sides.rrdcached(disk.mount, group) if side["kind"] == "rrdcached" else sides.Tool(disk.mount, group, side.get("preload"))
         caches, seconds, start, sent = [], [], None, 0
-        root = os.open(disk.mount, os.O_RDONLY)
         try:
             for number in range(first, first + warm + passes):
                 if number == first + warm:
                     start = (group.counters(), disk.counters())
                 began = time.monotonic()
                 if side["kind"] == "rrdcached":
-                    worker.batch(updates(count, number))
+                    worker.lines.batch(updates(count, number))
                     sent += count
                     if (number - first + 1) % batch == 0:
-                        worker.flush_all(sent)
-                    sync(root)
+                        worker.lines.flush_all(sent)
+                    disk.sync()
                 else:
                     lines, share = updates(count, number), -(-count // SYNCS_PER_PASS)
                     for at in range(0, count, share):
                         worker.ask(lines[at:at + share])
-                        sync(root)
+                        disk.sync()
                 if start:
                     seconds.append(time.monotonic() - began)
                     caches.append(group.counters()["cache"])
             end = (group.counters(), disk.counters())
         finally:
             worker.end()
-            os.close(root)
     values = count * passes
-    counted = {**difference(end[0], start[0]), **difference(end[1], start[1])}
+    counted = {**machine.difference(end[0], start[0]), **machine.difference(end[1], start[1])}
     per_update = {key: round(counted[key] / values, 5)
                   for key in ("pgmajfault", "workingset_refault_file", "pages_read", "read_requests", "pages_written")}
     per_file = {key: round(end[0][key] / count) for key in ("anonymous", "kernel")}
@@ -209,7 +102,7 @@ def measure(disk, side, count, pages, warm, passes, first):
     }, first + warm + passes
 
 
-def sides(names, folder):
+def chosen(names, folder):
     """What is measured, by name."""
     made = []
     for word in names:
@@ -252,7 +145,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, machine.Disk(given.work, size) as disk:
         create(disk, given.rrds)
         number = 1
-        for side in sides(given.sides.split(","), folder):
+        for side in chosen(given.sides.split(","), folder):
             for pages in points:
                 key = (side["name"], given.rrds, pages, given.passes)
                 if any((one["side"], one["rrds"], one["wanted_pages"], one["passes"]) == key for one in known):
