@@ -21,7 +21,7 @@ SOURCE = "D. Pocock, RRD striping, 2008"
 
 
 def size(full):
-    return {"rrds": 26000, "seconds": 1200 if full else 80, "file_bytes": 400_000 if full else 40_000}
+    return {"rrds": 26000, "seconds": 1200 if full else 60, "file_bytes": 400_000 if full else 40_000}
 
 
 def plan(full):

@@ -20,7 +20,7 @@ from pathlib import Path
 import machine
 import report
 
-EXPERIMENTS = ("r4", "r5")
+EXPERIMENTS = ("r5", "r4", "r1", "r3", "r2")
 
 
 class Context:

@@ -5,6 +5,7 @@ A side that has the methods of `Store` takes passes of updates. All processes th
 
 import ctypes
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -302,3 +303,10 @@ def metric(port, name):
         if line.startswith((name + " ", name + "{")):
             total, found = total + float(line.rsplit(" ", 1)[1]), True
     return total if found else None
+
+
+def more_files(count):
+    """Lets this process and those that it starts open so many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))

@@ -274,7 +274,7 @@ impl Bench {
         let workload = Workload::usual(shape);
         let count = match shape {
             Shape::W1 => workload.rrd_count(),
-            Shape::W2 => self.pick(workload.rrd_count() / 4, workload.rrd_count()),
+            Shape::W2 | Shape::Ganglia => self.pick(workload.rrd_count() / 4, workload.rrd_count()),
         };
         let count = (count as f64 * self.scale) as usize;
         (workload, count)

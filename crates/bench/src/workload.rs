@@ -1,4 +1,4 @@
-//! The two workloads of the table, W1 ("collectd") and W2 ("MRTG"): definitions, names and values.
+//! The two workloads of the table, W1 ("collectd") and W2 ("MRTG"), and Ganglia's for the lab: definitions, names and values.
 //!
 //! Deterministic: values are a hash of (RRD, round), so that two daemons get the same bytes and a run can
 //! be repeated. Rendering costs about 0.1 us per value, so that the client does not become the bottleneck.
@@ -12,13 +12,15 @@ const RRDS_PER_HOST: usize = 70;
 /// Steps between changes of a series' level.
 const LEVEL_ROUNDS: u64 = 30;
 
-/// Which of the two workloads.
+/// Which of the workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shape {
     /// 10 s, 1 source, 15 archives.
     W1,
     /// 300 s, 2 sources, 8 archives.
     W2,
+    /// 15 s, 1 source, 3 archives: what gmetad makes by default.
+    Ganglia,
 }
 
 /// The types of the sources.
@@ -76,6 +78,7 @@ impl Workload {
         match self.shape {
             Shape::W1 => 10,
             Shape::W2 => 300,
+            Shape::Ganglia => 15,
         }
     }
 
@@ -84,6 +87,7 @@ impl Workload {
         match self.shape {
             Shape::W1 => 20_500,
             Shape::W2 => 100_000,
+            Shape::Ganglia => 1_000_000,
         }
     }
 
@@ -92,14 +96,15 @@ impl Workload {
         match self.shape {
             Shape::W1 => 148_648,
             Shape::W2 => 94_816,
+            Shape::Ganglia => 630_760,
         }
     }
 
     /// True for each COUNTER source, in order.
     fn counters(self) -> &'static [bool] {
         match (self.shape, self.sources) {
-            (Shape::W1, Sources::Usual | Sources::Gauge) => &[false],
-            (Shape::W1, Sources::Counter) => &[true],
+            (Shape::W1 | Shape::Ganglia, Sources::Usual | Sources::Gauge) => &[false],
+            (Shape::W1 | Shape::Ganglia, Sources::Counter) => &[true],
             (Shape::W2, Sources::Usual) => &[false, true],
             (Shape::W2, Sources::Gauge) => &[false, false],
             (Shape::W2, Sources::Counter) => &[true, true],
@@ -116,6 +121,7 @@ impl Workload {
                 &[(1, 1200), (7, 1235), (50, 1210), (223, 1202), (2635, 1201)],
             ),
             Shape::W2 => (600, &["AVERAGE", "MAX"], "0.5", &[(1, 600), (6, 700), (24, 775), (288, 797)]),
+            Shape::Ganglia => (120, &["AVERAGE"], "0.5", &[(1, 5856), (4, 20_160), (40, 52_704)]),
         };
         let mut words = format!("-s {}", self.step_seconds());
         for (index, counter) in self.counters().iter().enumerate() {

@@ -64,6 +64,7 @@ fn rounds_to_fill(shape: Shape) -> u64 {
     match shape {
         Shape::W1 => 2_635 * 1_201,
         Shape::W2 => 288 * 797,
+        Shape::Ganglia => 40 * 52_704,
     }
 }
 

@@ -1,0 +1,2 @@
+PATH="x"
+def write(kept, given): pass
