@@ -18,7 +18,7 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: lab help run test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
+.PHONY: lab lab-full lab-staircase lab-scale help run test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
@@ -28,7 +28,8 @@ help:
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
-	@echo "make lab           page faults of real librrd and rrdcached in limited memory, beside model and simulation: lab/RESULTS.md (root; an hour)"
+	@echo "make lab           the five reports of docs/capacity.md and lab/README.md again, beside their peers: lab/RESULTS.md (root; 40 minutes)"
+	@echo "make lab-full      larger, with the page-fault model's staircase and how far one machine goes: hours"
 	@echo "make licences      write the list of crates in the executable again, after a change of dependencies"
 	@echo "make page-shots    pictures of every page of the daemon, light and dark, wide and narrow: target/page/shots"
 	@echo "make deb           Debian packages: the daemon, rrdtool's names, librrd.so.8; in target/deb"
@@ -158,16 +159,34 @@ page-setup:
 	  cp crates/roundel/tests/page/package.json crates/roundel/tests/page/package-lock.json $(TARGET)/page/ && \
 	  npm ci --prefix $(TARGET)/page --no-audit --no-fund && cp $(TARGET)/page/package-lock.json $(TARGET)/page/installed.json; }
 
-# The list of crates in the executable, for /licenses. A test of crates/tidy says when it is out of date.
-# What was measured before stands: remove lab/staircase.json to measure all again.
+# The five reports again; what an interrupted run has measured stands. lab-full: the larger sizes, the page-fault model's whole staircase, and how
+# far one machine goes.
+LAB = $(SUDO) /usr/bin/python3 lab/run.py --roundel $(TARGET)/release/roundel --results $(TARGET)/lab --work $(TARGET)/lab/work
 lab: peers
+	$(CARGO) build --release --locked -p roundel --bin roundel
+	$(LAB)
+
+lab-full: peers lab-staircase lab-scale
+	$(LAB) --full
+
+# What was measured before stands: remove lab/staircase.json to measure all again.
+lab-staircase: peers
 	$(CARGO) build --release --locked -p roundel --bin roundel
 	$(SUDO) /usr/bin/python3 lab/staircase.py --pages 0.7,2 --passes 48
 	$(SUDO) /usr/bin/python3 lab/staircase.py --pages 3.5,4.2,5.2,6.2,7.2,8.2,9.5,12
 	$(SUDO) /usr/bin/python3 lab/staircase.py --sides rrdcached:12 --pages 0.7,5,9.5 --warm 288
 	$(SUDO) /usr/bin/python3 lab/staircase.py --sides no-advice --pages 9.5,28 --passes 24 --warm 24
-	/usr/bin/python3 lab/report.py --roundel $(TARGET)/release/roundel
+	$(SUDO) /usr/bin/python3 lab/staircase.py --preset ganglia --rrds 1000 --pages 0.2,0.8,1.5,2.2,3,4 --warm 120 --passes 120
+	$(SUDO) /usr/bin/python3 lab/staircase.py --preset collectd --rrds 1000 --pages 0.5,2,3,4.5,6,8,10,12,15 --warm 200 --passes 223
+	$(SUDO) /usr/bin/python3 lab/staircase.py --preset cacti --rrds 1000 --pages 2,4.5,7,9,11,14,18 --warm 150 --passes 288
+	/usr/bin/python3 lab/staircase_report.py --roundel $(TARGET)/release/roundel
 
+# 16 GiB of memory, 20 GB of disk; no root.
+lab-scale:
+	$(CARGO) build --release --locked -p roundel -p roundel-bench --bin roundel --bin bench
+	/usr/bin/python3 lab/scale.py --roundel $(TARGET)/release/roundel --bench $(TARGET)/release/bench --work $(TARGET)/lab
+
+# The list of crates in the executable, for /licenses. A test of crates/tidy says when it is out of date.
 licences:
 	ROUNDEL_WRITE_LICENCES=1 $(CARGO) test --locked -p roundel-tidy --test licences
 

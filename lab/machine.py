@@ -19,6 +19,8 @@ from pathlib import Path
 PAGE = 4096
 # The exit status of a run that SIGTERM ends.
 ENDED_BY_SIGNAL = 143
+# Not empty once SIGTERM has come, whatever exceptions its clean-up makes of it.
+ENDING = []
 GROUP_PREFIX = "roundel-lab-"
 # Fields of memory.stat that both versions of control groups have.
 STAT_FIELDS = ("pgmajfault", "pgfault", "workingset_refault_file")
@@ -89,11 +91,12 @@ class Group:
                 if kind in (root / "cgroup.controllers").read_text().split() and kind not in control.read_text().split():
                     control.write_text(f"+{kind}")
         for left in root.glob(GROUP_PREFIX + "*"):
-            # One that still has processes belongs to an experiment that is running.
-            try:
-                left.rmdir()
-            except OSError:
-                pass
+            # The name says whose it is; one that still has processes cannot be removed.
+            if not Path("/proc", left.name.removeprefix(GROUP_PREFIX)).exists():
+                try:
+                    left.rmdir()
+                except OSError:
+                    pass
         self.path = root / f"{GROUP_PREFIX}{os.getpid()}"
         self.path.mkdir()
         name = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
@@ -205,7 +208,10 @@ class Disk:
             if subprocess.run(["umount", str(self.mount)], capture_output=True).returncode == 0:
                 break
             time.sleep(0.1)
-        run("losetup", "--detach", self.loop)
+        # Not `run`: a failure here must not hide why the experiment ends.
+        done = subprocess.run(["losetup", "--detach", self.loop], capture_output=True, text=True)
+        if done.returncode:
+            print(f"lab: {done.stderr.strip()}", file=sys.stderr)
 
     def fresh(self):
         """Empties its page cache."""
@@ -250,7 +256,10 @@ class Disk:
 
 def end_on_signals():
     """Has SIGTERM end an experiment as Ctrl-C does, so that what it made is removed."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED_BY_SIGNAL))
+    def end(*_):
+        ENDING.append(True)
+        sys.exit(ENDED_BY_SIGNAL)
+    signal.signal(signal.SIGTERM, end)
 
 
 class Skipped(Exception):

@@ -126,6 +126,8 @@ class Side:
         self.collectd = collectd(self.place, self.data, self.port, cached, own)
         stack.callback(self.collectd.kill)
         self.tool = sides.Tool(self.data, own, env={"RRDCACHED_ADDRESS": cached} if cached else None)
+        # That is what librrd says while collectd updates the same RRD.
+        self.tool.tolerated = b"could not lock RRD"
         stack.callback(self.tool.process.kill)
 
     def pids(self):
@@ -177,6 +179,8 @@ def measure(context, side, rrds, seconds):
         time.sleep(STEP)
         disk.sync()
         disk.limit(REQUESTS, group)
+        # So that nothing waits for the limit while the sides end.
+        stack.callback(disk.unlimit)
         return {"side": side, "rrds": rrds, **watch(one, sender, seconds)}
 
 
@@ -196,7 +200,7 @@ def watch(one, sender, seconds):
     result = {
         "seconds": round(took, 1), "values": sender.sent - sent, "cpu": round(cpu() - busy, 2),
         "write_requests": counted["write_requests"], "pages_written": counted["pages_written"], "read_requests": counted["read_requests"],
-        "pages": pages, "memory": sum(machine.memory_bytes(pid) for pid in one.pids()), "late": round(sender.late, 2),
+        "pages": pages, "refused": one.tool.refused if one.tool else 0, "memory": sum(machine.memory_bytes(pid) for pid in one.pids()), "late": round(sender.late, 2),
         "s3_bytes": sent_to_s3(one) - backup, "swap": len(Path("/proc/swaps").read_text().splitlines()) > 1,
     }
     lag = one.lag(sender.counts)

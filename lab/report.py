@@ -59,11 +59,11 @@ def section(title, quote, pictured, tables, parts, command, notes):
 
 
 def head(kept, given):
-    full = "--full" if given.full else ""
+    full = " --full" if given.full else ""
     facts = "\n".join(f"| {name} | {value} |" for name, value in kept["facts"].items())
     return f"""# The five reports, run again
 
-Written by `lab/run.py {full}`, from what it measured between {kept["began"]} and {kept.get("ended", "now (not complete)")}. Nothing here is typed in but words, and what
+Written by `lab/run.py{full}` from what it measured between {kept["began"]} and {kept.get("ended", "now (not complete)")}. Nothing here is typed in but words, and what
 is quoted from the reports (`mission.md` of the project; R1 to R5). {"The reports' own sizes, as far as this disk has room for them." if given.full else
 "Sizes are scaled down to take minutes (`make lab-full` has larger ones); what is smaller than in the report is said with each."}
 

@@ -131,9 +131,9 @@ def of_r4(parts, command):
     for name, part in found.items():
         rows.append([name, number(part["values"] / part["seconds"]), number(part["write_requests"] / part["seconds"]), number(part["read_requests"] / part["seconds"]),
                      number(part["waiting_pages"] * PAGE_KIB / 1024), number(part["lag"]["median"]), number(part["lag"]["most"]),
-                     " / ".join(number(percentile(part["pages"], share)) for share in (0.5, 0.95, 1)), number(part["cpu"] / part["seconds"]), number(part["memory"] / 1e6)])
+                     " / ".join(number(percentile(part["pages"], share)) for share in (0.5, 0.95, 1)), str(part["refused"]), number(part["cpu"] / part["seconds"]), number(part["memory"] / 1e6)])
     every = table(["side", "values/s sent", "write requests/s", "read requests/s", "MiB changed and not written at the end", "age of an RRD's last value, median s", "most s",
-                   "20 graphs: median / 95 % / slowest s", "cores", "memory, MB"], rows)
+                   "20 graphs: median / 95 % / slowest s", "graphs refused (RRD locked)", "cores", "memory, MB"], rows)
     plain, ours = found.get(r4.SIDES[0]), found.get(r4.SIDES[3])
     cached = found.get(r4.SIDES[1])
     def requests(part):
@@ -148,7 +148,7 @@ def of_r4(parts, command):
         ["a page of 20 graphs, Roundel against collectd + rrdtool", "unusable while the disks rattle", number(pages(ours)) + " s" if ours else "-", ratio(pages(ours), pages(plain)),
          "What changes is in memory, and nothing waits for the disk."],
     ])
-    sent = ours and number(ours["s3_bytes"] / ours["values"])
+    sent = number(ours["s3_bytes"] / ours["values"]) if ours else "no"
     swap = any(part.get("swap") for part in found.values())
     notes = [f"290 hosts send {r4.size(False)['rrds']:,} values every 10 s by collectd's protocol. The disk does {r4.REQUESTS} reads and {r4.REQUESTS} writes a second (a real one: both together, so the peers are flattered), "
              f"collector and page cache have {r4.MEMORY >> 20} MiB. RRDs have 148 kB (in the report 12.7 MB: 261 GB in all). rrdcached writes after {r4.WRITE_SECONDS} to {2 * r4.WRITE_SECONDS} s. "

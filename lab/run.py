@@ -8,6 +8,7 @@ and the results say why. `lab/README.md` has more.
 
 import argparse
 import contextlib
+import fcntl
 import importlib
 import json
 import os
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.error
 from pathlib import Path
 
 import machine
@@ -62,6 +64,17 @@ class Results:
         self.save()
 
 
+def alone(directory):
+    """Takes the lock that lets one run at a time use the directory; it is held until this process ends."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = open(directory / "lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SystemExit(f"lab: another run uses {directory}: wait until it has ended, or give another --results and --work") from None
+    return lock
+
+
 def say(text):
     print(f"lab: {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
@@ -93,8 +106,9 @@ def measure(context, results, name, module, part, function):
         answer = function(context)
     except machine.Skipped as why:
         answer = {"skipped": str(why)}
-    except (SystemExit, OSError, ValueError) as why:
-        if getattr(why, "code", None) == machine.ENDED_BY_SIGNAL:
+    # What a side does wrong is a result; what this machine does wrong ends the run.
+    except (SystemExit, ConnectionError, urllib.error.URLError, ValueError) as why:
+        if machine.ENDING:
             raise
         traceback.print_exc()
         answer = {"failed": str(why).removeprefix("lab: ")}
@@ -124,6 +138,7 @@ def main():
     if not Path(given.roundel).exists():
         raise SystemExit(f"lab: {given.roundel} is not there: cargo build --release -p roundel, or --roundel FILE")
     machine.end_on_signals()
+    lock = alone(path.parent)
     context = Context(given.roundel, Path(given.work).resolve(), given.full)
     results = Results(path, machine.facts(context.roundel))
     modules = {name: importlib.import_module(name) for name in chosen}
@@ -140,6 +155,7 @@ def main():
     results.kept["ended"] = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     results.save()
     report.write(results.kept, given)
+    lock.close()
     say(f"the results are in {report.PATH}")
 
 

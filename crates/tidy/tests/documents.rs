@@ -91,3 +91,17 @@ fn paths_are_found_in_text() {
     let found = paths_named("see `crates/rrd/src/lib.rs`, `make test`, `a/b` and `docs/*.md`");
     assert_eq!(found, ["crates/rrd/src/lib.rs"]);
 }
+
+/// What of the lab needs no root. In a file of its own language, because that is what it tests.
+#[test]
+fn the_labs_own_tests_pass() {
+    let lab = root().join("lab");
+    let run = std::process::Command::new("/usr/bin/python3")
+        .args(["-B", "-m", "unittest", "-q", "test_lab"])
+        .current_dir(lab)
+        .output();
+    match run {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => println!("SKIPPED: no /usr/bin/python3: {error}"),
+    }
+}
