@@ -194,7 +194,7 @@ def measure(context, side, passes):
         ports = farm(place, stack)
         if "cron" in side:
             head = "LogFormat: rrdtool\n" if "RRDtool" in side else ""
-            return {"side": side, **from_cron(place, data, ports, disk, head, passes if head else min(passes, 3))}
+            return {"side": side, **from_cron(place, data, ports, disk, head, passes if head else max(1, passes // 3))}
         processes, store = daemons(side, context, place, data, ports, disk, stack)
         # The first two passes make the RRDs, and learn.
         time.sleep(2 * INTERVAL + INTERVAL / 2)

@@ -126,6 +126,7 @@ def main():
     words.add_argument("--results", default="target/lab", help="the directory of what was measured")
     words.add_argument("--work", default="target/lab/work", help="the directory of the loop devices' files")
     words.add_argument("--again", action="store_true", help="measure the chosen experiments again")
+    words.add_argument("--parts", default="", help="only the sides whose names contain one of these texts, separated by commas")
     words.add_argument("--report", action="store_true", help="only write the report of what was measured")
     given = words.parse_args()
     chosen = given.only.split(",")
@@ -148,7 +149,7 @@ def main():
     announce(modules, given.full, results, context.work)
     for name, module in modules.items():
         for part, function in module.parts(given.full):
-            if not results.has(name, part):
+            if not results.has(name, part) and any(text in part for text in given.parts.split(",")):
                 measure(context, results, name, module, part, function)
     results.kept["complete"] = all(
         results.has(name, part) for name in EXPERIMENTS for part, _ in importlib.import_module(name).parts(given.full))

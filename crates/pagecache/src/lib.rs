@@ -13,6 +13,7 @@ pub mod chart;
 pub mod geometry;
 pub mod incore;
 pub mod kernel;
+pub mod lists;
 pub mod map;
 pub mod model;
 pub mod names;

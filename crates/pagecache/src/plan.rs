@@ -194,7 +194,7 @@ impl Machine {
         self.geometry.faults_cold().min(windows)
     }
 
-    /// The load, by the model of an LRU cache.
+    /// The load, by the model of an LRU cache, or of Linux' two lists where librrd's advice is given.
     pub fn load(&self) -> Load {
         let batch = self.layout.batch() as f64;
         let kernel = self.rrds.saturating_mul(KERNEL_BYTES_PER_FILE);
@@ -212,7 +212,13 @@ impl Machine {
                 (faults, read, pages_written, 0.0, LIBRRD_SECONDS)
             }
             layout => {
-                let faults = geometry.faults_in_lru(cache_pages_per_rrd, layout.batch());
+                let faults = match layout {
+                    // librrd's advice has the kernel not look at touches.
+                    Layout::Advice | Layout::Rrdcached { .. } => {
+                        geometry.faults_in_lists(cache_pages_per_rrd, layout.batch())
+                    }
+                    _ => geometry.faults_in_lru(cache_pages_per_rrd, layout.batch()),
+                };
                 let (bytes, cpu) = match layout {
                     Layout::Plain | Layout::Advice => (0.0, LIBRRD_SECONDS),
                     Layout::Buffering { .. } => (0.0, LIBRRD_SECONDS / batch + ACCEPT_SECONDS),

@@ -179,6 +179,8 @@ fn capacity_answers_by_model_and_simulation() {
         "48M",
         "--iops",
         "1000",
+        "--layout",
+        "plain",
         "--json",
         "--simulate",
     ];

@@ -97,6 +97,11 @@ fn beside_measured(path: &Path, arguments: &Arguments, machine: &Machine) -> Res
             look: Look::Line,
             points: curve(&|pages| geometry.faults_in_lru(pages, 1)),
         },
+        Series {
+            name: "model, Linux with advice".to_string(),
+            look: Look::Line,
+            points: curve(&|pages| geometry.faults_in_lists(pages, 1)),
+        },
         Series { name: "model, staircase".to_string(), look: Look::Dashed, points: curve(&level) },
     ];
     if arguments.simulate {
