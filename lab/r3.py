@@ -70,7 +70,7 @@ def measure(context, side, interfaces, passes):
         updates = interfaces * passes
         counted = machine.difference(disk.counters(), before)
         return {"side": side, "interfaces": interfaces, "passes": passes, "total": total,
-                "cpu_us": round((machine.cpu_seconds(store.process.pid) - busy) / updates * 1e6, 2),
+                "cpu_us": round((machine.cpu_seconds(store.process.pid) - busy) / updates * 1e6, 3),
                 "calls": calls(store, interfaces, BUFFER + passes + 1),
                 "per_update": {key: round(value / updates, 5) for key, value in counted.items()}}
 

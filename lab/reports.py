@@ -11,6 +11,15 @@ from pictures import number
 from report import LAB, colour, compared, median, percentile, ratio, section, table, usable
 
 PAGE_KIB = 4
+# Of report R3.
+INTERFACES = 22_000
+
+
+def against(one, other):
+    """Two figures and their ratio, as cells."""
+    if one is None or other is None:
+        return ["-", "-"]
+    return [f"{number(one)} against {number(other)}", ratio(one, other)]
 
 
 def of_r1(parts, command):
@@ -26,16 +35,16 @@ def of_r1(parts, command):
     every = table(["side", "CPU s/pass", "s/pass", "pages written/pass", "write requests/pass", "passes",
                    f"reading {r1.READS} RRDs of which values wait: time each, age of the newest value, written by it"], rows)
     def of(one, other, key):
-        return ratio(one and one[key], other and other[key])
+        return against(one and one[key], other and other[key])
     summary = compared([
-        ["RRDtool in place of native logs, CPU", "35 %", "-", of(plain, native, "cpu"), "MRTG starts a program for each target's log and pictures; with RRDtool it draws nothing."],
-        ["daemon in place of cron, CPU", "about 20 % less", "-", of(daemon, plain, "cpu"), "The configuration is read once."],
-        ["rrdcached, disk writes", "60 % and more fewer", "-", of(cached, daemon, "pages_written"),
+        ["RRDtool in place of native logs, CPU", "35 %", *of(plain, native, "cpu"), "MRTG starts a program for each target's log and pictures; with RRDtool it draws nothing."],
+        ["daemon in place of cron, CPU", "about 20 % less", *of(daemon, plain, "cpu"), "The configuration is read once."],
+        ["rrdcached, disk writes", "60 % and more fewer", *of(cached, daemon, "pages_written"),
          f"Written once in {(cached or daemon or {'passes': 0})['passes']} passes; its journal is counted."],
-        [f"{r1.POLLERS} pollers around one rrdcached, CPU", "recommended", "-", of(pollers, cached, "cpu"), "The same work by several processes, here on one machine."],
-        ["Roundel against MRTG with RRDtool as a daemon, CPU", "", "-", of(found.get(r1.SIDES[5]), daemon, "cpu"), "Interfaces of an agent go into few requests."],
-        ["Roundel against the same, pages written", "", "-", of(found.get(r1.SIDES[5]), daemon, "pages_written"), "Values are logged in sequence."],
-        ["Roundel with two agents against Roundel, CPU", "", "-", of(found.get(r1.SIDES[6]), found.get(r1.SIDES[5]), "cpu"), "Agents and store together: pollers may be on other machines."],
+        [f"{r1.POLLERS} pollers around one rrdcached, CPU", "recommended", *of(pollers, cached, "cpu"), "The same work by several processes, here on one machine."],
+        ["Roundel against MRTG with RRDtool as a daemon, CPU", "", *of(found.get(r1.SIDES[5]), daemon, "cpu"), "Interfaces of an agent go into few requests."],
+        ["Roundel against the same, pages written", "", *of(found.get(r1.SIDES[5]), daemon, "pages_written"), "Values are logged in sequence."],
+        ["Roundel with two agents against Roundel, CPU", "", *of(found.get(r1.SIDES[6]), found.get(r1.SIDES[5]), "cpu"), "Agents and store together: pollers may be on other machines."],
     ])
     notes = [f"32 snmpd on this machine answer for all targets and are not counted. Daemons poll every {r1.INTERVAL} s in place of 300 s; what a pass has changed is written "
              "(syncfs) before the next, as it would be in 300 s. rrdcached writes when the passes are over."]
@@ -68,15 +77,15 @@ def of_r2(parts, command):
                    "s/pass until written", "CPU us/update"], rows)
     def of(side, key, base):
         one, other = by.get((side, most)), by.get((base, most))
-        return ratio(one and one["per_update"][key], other and other["per_update"][key])
+        return against(one and one["per_update"][key], other and other["per_update"][key])
     summary = compared([
-        [f"advice RANDOM against readahead, pages read, {most:,} RRDs", "capacity about tripled, with buffering", "-", of("advice RANDOM", "pages_read", "readahead"),
+        [f"advice RANDOM against readahead, pages read, {most:,} RRDs", "capacity about tripled, with buffering", *of("advice RANDOM", "pages_read", "readahead"),
          "Without readahead, memory holds the pages that are needed again."],
-        ["buffering against readahead, pages written", "", "-", of("buffering", "pages_written", "readahead"), f"{r2.BUFFER} values are written together."],
-        ["both against readahead, pages read", "capacity about tripled", "-", of("buffering + RANDOM", "pages_read", "readahead"), "The report's own solution."],
-        ["rrdcached against readahead, pages read", "", "-", of("rrdcached", "pages_read", "readahead"), "librrd gives the advice by itself since the report."],
-        ["Roundel's files against both, pages read", "", "-", of("Roundel, files", "pages_read", "buffering + RANDOM"), "The same idea within one daemon."],
-        ["Roundel's stripes against both, pages written", "", "-", of("Roundel, stripes", "pages_written", "buffering + RANDOM"), "Nothing is read, and rows are written in sequence."],
+        ["buffering against readahead, pages written", "", *of("buffering", "pages_written", "readahead"), f"{r2.BUFFER} values are written together."],
+        ["both against readahead, pages read", "capacity about tripled", *of("buffering + RANDOM", "pages_read", "readahead"), "The report's own solution."],
+        ["rrdcached against readahead, pages read", "", *of("rrdcached", "pages_read", "readahead"), "librrd gives the advice by itself since the report."],
+        ["Roundel's files against both, pages read", "", *of("Roundel, files", "pages_read", "buffering + RANDOM"), "The same idea within one daemon."],
+        ["Roundel's stripes against both, pages written", "", *of("Roundel, stripes", "pages_written", "buffering + RANDOM"), "Nothing is read, and rows are written in sequence."],
     ])
     memory, requests = (found[0]["memory"] >> 20, found[0]["requests"]) if found else (0, 0)
     notes = [f"Program and page cache have {memory} MiB together (control group); the disk does {requests:,} reads and {requests:,} writes a second at most. RRDs are MRTG's (105 kB, 26 pages); "
@@ -93,28 +102,28 @@ def of_r3(parts, command):
         return part["interfaces"] / (sum(part["total"]) / len(part["total"]))
     pictures.bars(LAB / "r3-cpu", "R3: CPU time of an update of ten sources", "microseconds",
                   [(titles.get(name, name), part["cpu_us"], colour(name)) for name, part in found.items()])
-    rows = [[titles.get(name, name), number(part["cpu_us"]), number(part["calls"]) if part["calls"] else "-", number(rate(part)), number(30 * rate(part)), number(180 * rate(part)),
-             number(part["per_update"]["pages_written"]), number(part["per_update"]["write_requests"])] for name, part in found.items()]
-    every = table(["side", "CPU us/update", "system calls/update", "updates/s, one process", "so interfaces in 30 s", "in 180 s", "pages written/update", "write requests/update"], rows)
+    rows = [[titles.get(name, name), number(part["cpu_us"]), number(part["calls"]) if part["calls"] else "-", number(rate(part)),
+             number(part["per_update"]["pages_written"]), *(number(part["per_update"]["write_requests"] * INTERFACES / step) for step in (30, 180))] for name, part in found.items()]
+    every = table(["side", "CPU us/update", "system calls/update", "updates/s, to the page cache", "pages written/update", "write requests/s of 22,000 interfaces every 30 s", "every 180 s"], rows)
     timed = usable(parts, [f"functions, {who}" for who in ("rrdtool", "Roundel, files", "Roundel")])
     tool = timed.get("functions, rrdtool")
     functions = table(["over a day of rows", *(part["side"] for part in timed.values()), "Roundel/rrdtool, CPU"],
                       [[which, *(f"{number(part['seconds'][which])} s, {number(part['cpu'][which])} s of CPU" for part in timed.values()),
                         ratio(timed["functions, Roundel"]["cpu"][which], tool["cpu"][which]) if tool and "functions, Roundel" in timed else "-"] for which in r3.FUNCTIONS]) if timed else ""
     def of(side, base, key=lambda part: part["cpu_us"]):
-        return ratio(key(found[side]) if side in found else None, key(found[base]) if base in found else None)
+        return against(key(found[side]) if side in found else None, key(found[base]) if base in found else None)
     def written(part):
         return part["per_update"]["pages_written"]
     summary = compared([
-        ["open once, CPU of an update against librrd", "30,000 to 40,000 interfaces estimated, where librrd stalled at 17,000", "-", of("open once", "advice RANDOM"),
+        ["open once, CPU of an update against librrd", "30,000 to 40,000 interfaces estimated, where librrd stalled at 17,000", *of("open once", "advice RANDOM"),
          "No open, no reading of the header: two writes are left."],
-        ["open once, pages written", "", "-", of("open once", "advice RANDOM", written), "The same pages change: \"further speed needs a new data structure\"."],
-        ["rrdcached, CPU", "", "-", of("rrdcached", "advice RANDOM"), f"{r3.BUFFER} values are written together."],
-        ["Roundel, CPU", "", "-", of("Roundel, stripes", "advice RANDOM"), "An update changes memory and is logged."],
-        ["Roundel, pages written", "", "-", of("Roundel, stripes", "advice RANDOM", written), "The new data structure."],
+        ["open once, pages written", "", *of("open once", "advice RANDOM", written), "The same pages change: \"further speed needs a new data structure\"."],
+        ["rrdcached, CPU", "", *of("rrdcached", "advice RANDOM"), f"{r3.BUFFER} values are written together."],
+        ["Roundel, CPU", "", *of("Roundel, stripes", "advice RANDOM"), "An update changes memory and is logged."],
+        ["Roundel, pages written", "", *of("Roundel, stripes", "advice RANDOM", written), "The new data structure."],
     ])
     count = next(iter(found.values()))["interfaces"] if found else 0
-    notes = [f"{count} interfaces in place of 22,000 (a file has 4.2 MB; all of them would have 92 GB), enough memory, no limit of the disk. Interfaces in 30 and 180 s are the measured rate times that. "
+    notes = [f"{count} interfaces in place of 22,000 (a file has 4.2 MB; all of them would have 92 GB), enough memory, no limit of the disk. Write requests a second: those of an update as measured, times the report's rate. "
              f"System calls are counted by strace in a pass of their own. {next(iter(timed.values()))['interfaces'] if timed else 0} interfaces, {r3.DAY_ROWS} rows of ten sources each for the functions: "
              "`rrdtool -` with xport and PRINT, `roundel query` of files, and of the daemon."]
     return section(r3.TITLE, f"22,000 interfaces of 10 sources, 30 s and 180 s, 4 MB a file, 100 GB; librrd stalled at 17,000 ({r3.SOURCE}).", [("r3-cpu", "CPU of an update")],
@@ -143,9 +152,9 @@ def of_r4(parts, command):
     summary = compared([
         ["write requests a second, collectd + rrdtool", "about 3,000 needed, 600 to 800 there were", number(requests(plain)) if plain else "-", "-",
          "The disk is busy all the time, and the RRDs fall ever further back (their age)."],
-        ["the same with rrdcached", "", number(requests(cached)) if cached else "-", ratio(requests(cached), requests(plain)), "Fewer writes, but as random; what a page shows is flushed first."],
-        ["Roundel", "", number(requests(ours)) if ours else "-", ratio(requests(ours), requests(plain)), "Written in sequence, durable within a second, sent to S3 meanwhile."],
-        ["a page of 20 graphs, Roundel against collectd + rrdtool", "unusable while the disks rattle", number(pages(ours)) + " s" if ours else "-", ratio(pages(ours), pages(plain)),
+        ["the same with rrdcached", "", *against(requests(cached), requests(plain)), "Fewer writes, but as random; what a page shows is flushed first."],
+        ["Roundel, with the backup", "", *against(requests(ours), requests(plain)), "Written in sequence, durable within a second, sent to S3 meanwhile."],
+        ["s for a page of 20 graphs, Roundel against collectd + rrdtool", "unusable while the disks rattle", *against(pages(ours), pages(plain)),
          "What changes is in memory, and nothing waits for the disk."],
     ])
     sent = number(ours["s3_bytes"] / ours["values"]) if ours else "no"
