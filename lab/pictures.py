@@ -82,7 +82,7 @@ def lines(path, title, across, up, series, log_x=False, log_y=False):
     points = [point for _, each in series for point in each]
     if not points:
         return
-    left, top, right, bottom = 70, 52, WIDTH - 20, 330
+    left, top, right, bottom = 70, 52, WIDTH - 44, 330
     legend_rows = -(-len(series) // 3)
     height = bottom + 44 + 18 * legend_rows
     marks_x = ticks(min(x for x, _ in points), max(x for x, _ in points), log_x)

@@ -77,11 +77,11 @@ def config(path, ports, head, targets=range(TARGETS)):
 
 
 class Watch(threading.Thread):
-    """Looks at the CPU time of processes, to tell their passes from their rest."""
+    """Looks at the CPU time of processes, to tell their passes from their rest, and at the last reading of an RRD (`newest`), to count passes."""
 
-    def __init__(self, processes):
+    def __init__(self, processes, newest):
         super().__init__(daemon=True)
-        self.processes, self.stopping, self.seen = processes, threading.Event(), []
+        self.processes, self.newest, self.stopping, self.seen, self.readings = processes, newest, threading.Event(), [], {newest()}
         self.start()
 
     def cpu(self):
@@ -90,12 +90,16 @@ class Watch(threading.Thread):
     def run(self):
         while not self.stopping.wait(0.1):
             self.seen.append((time.monotonic(), self.cpu()))
+            self.readings.add(self.newest())
 
     def passes(self):
-        """Seconds of each pass: stretches of work between rests. A pass that had begun already, or has not ended, does not count."""
+        """Seconds of each pass, and how many there were. Seconds are stretches of work between rests; a pass that had begun already, or has not ended,
+        does not count there, and one that follows the other without a rest neither."""
         self.stopping.set()
         self.join()
-        return stretches(self.seen, REST_SECONDS)
+        if len(self.readings) < 2:
+            raise SystemExit("lab: it has not made a single pass")
+        return stretches(self.seen, REST_SECONDS), len(self.readings) - 1
 
 
 def stretches(seen, rest):
@@ -113,6 +117,23 @@ def stretches(seen, rest):
                 lengths.append(last - begin)
                 begin = None
     return lengths
+
+
+def last_reading(store, data):
+    """A function that says when the first target was read last: by a connection of its own, or the header of the file."""
+    if store:
+        lines = sides.Lines(store.address)
+        return lambda: int(lines.command("LAST t0.rrd")[0].split()[1])
+    # After the static header, the definitions of two sources and of eight archives: docs/format/rrd.md.
+    at = 128 + 2 * 120 + 8 * 120
+    def read():
+        try:
+            with open(data / "t0.rrd", "rb") as file:
+                file.seek(at)
+                return int.from_bytes(file.read(8), "little")
+        except OSError:
+            return 0
+    return read
 
 
 def mrtg(path, log):
@@ -201,19 +222,20 @@ def measure(context, side, passes):
         if store:
             store.lines.command("FLUSHALL")
         disk.sync()
-        before, watch = disk.counters(), Watch(processes)
+        before, watch = disk.counters(), Watch(processes, last_reading(store, data))
         used = watch.cpu()
         for _ in range(passes):
             time.sleep(INTERVAL)
             disk.sync()
         busy, reads = watch.cpu() - used, None
-        seconds = watch.passes()
+        seconds, made_passes = watch.passes()
         if store:
             reads = front_end(store, data, disk, side)
             store.lines.command("FLUSHALL")
             time.sleep(2)
         disk.sync()
-        return {"side": side, "seconds": seconds, "cpu": busy / passes, **per_pass(machine.difference(disk.counters(), before), passes),
+        return {"side": side, "seconds": seconds, "cpu": busy / made_passes, **per_pass(machine.difference(disk.counters(), before), made_passes),
+                "due": passes,
                 "reads": reads, "rrds": made(store, data)}
 
 

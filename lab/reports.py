@@ -29,7 +29,7 @@ def of_r1(parts, command):
     pictures.bars(LAB / "r1-cpu", "R1: CPU time of a pass over 3,164 targets", "seconds", [(n, p["cpu"], colour(n)) for n, p in found.items()])
     pictures.bars(LAB / "r1-writes", "R1: written to the disk by a pass", "pages of 4 KiB", [(n, p["pages_written"], colour(n)) for n, p in found.items()])
     rows = [[name, number(part["cpu"]), number(median(part["seconds"])) if part["seconds"] else "-", number(part["pages_written"]),
-             number(part["write_requests"]), str(part["passes"]),
+             number(part["write_requests"]), f"{part['passes']} of {part['due']}" if "due" in part else str(part["passes"]),
              f"{number(1e6 * part['reads']['seconds'])} us, {number(part['reads']['age'])} s, {number(part['reads']['pages_written'])} pages" if part.get("reads") else "-"]
             for name, part in found.items()]
     every = table(["side", "CPU s/pass", "s/pass", "pages written/pass", "write requests/pass", "passes",
@@ -60,15 +60,15 @@ def of_r2(parts, command):
     by = {(part["side"], part["rrds"]): part for part in found}
     def series(value):
         return [(side, [(count, value(by[side, count])) for count in counts if (side, count) in by]) for side in r2.SIDES]
-    pictures.lines(LAB / "r2-faults", "R2: pages read per update in limited memory", "targets (RRDs)", "pages of 4 KiB read from the disk per update",
-                   series(lambda part: part["per_update"]["pages_read"]))
-    pictures.lines(LAB / "r2-pass", "R2: time of a pass in limited memory", "targets (RRDs)", "seconds until everything is written, mean of the passes",
-                   series(lambda part: sum(part["total"]) / len(part["total"])))
+    pictures.lines(LAB / "r2-faults", "R2: pages read per update in limited memory", "targets (RRDs)", "pages of 4 KiB read from the disk per update, logarithmic (0 is not shown)",
+                   series(lambda part: part["per_update"]["pages_read"]), log_y=True)
+    pictures.lines(LAB / "r2-pass", "R2: time of a pass in limited memory", "targets (RRDs)", "seconds until everything is written, mean of the passes, logarithmic",
+                   series(lambda part: sum(part["total"]) / len(part["total"])), log_y=True)
     most = counts[-1] if counts else 0
     graphs = [("r2-faults", "pages read against targets"), ("r2-pass", "time of a pass against targets")]
     for which, title in (("poll", "until the values are taken"), ("total", "until they are written")):
-        pictures.lines(LAB / f"r2-{which}", f"R2: each pass over {most:,} RRDs, {title}", "pass", "seconds",
-                       [(side, list(enumerate(by[side, most][which], 1))) for side in r2.SIDES if (side, most) in by])
+        pictures.lines(LAB / f"r2-{which}", f"R2: each pass over {most:,} RRDs, {title}", "pass", "seconds, logarithmic",
+                       [(side, list(enumerate(by[side, most][which], 1))) for side in r2.SIDES if (side, most) in by], log_y=True)
         graphs.append((f"r2-{which}", f"every pass, {title}"))
     rows = [[part["side"], f"{part['rrds']:,}", number(part["per_update"]["pages_read"]), number(part["per_update"]["read_requests"]),
              number(part["per_update"]["pages_written"]), number(part["per_update"]["write_requests"]), number(sum(part["poll"]) / len(part["poll"])),
