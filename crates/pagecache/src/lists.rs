@@ -115,6 +115,7 @@ mod tests {
             1,
             &[(1.463, 2.195, near), (1.976, 0.785, near), (2.588, 0.507, near), (3.943, 0.0253, near)],
         );
+        check(Preset::Collectd, 1, &[(1.633, 4.410, near), (2.981, 4.035, near), (3.882, 1.507, near)]);
         check(Preset::Ganglia, 1, &[(3.176, 0.0706, far)]);
     }
 
