@@ -81,7 +81,8 @@ class Watch(threading.Thread):
 
     def __init__(self, processes, newest):
         super().__init__(daemon=True)
-        self.processes, self.newest, self.stopping, self.seen, self.readings = processes, newest, threading.Event(), [], {newest()}
+        self.processes, self.newest, self.stopping, self.seen = processes, newest, threading.Event(), []
+        self.reading, self.changes = newest(), []
         self.start()
 
     def cpu(self):
@@ -90,20 +91,24 @@ class Watch(threading.Thread):
     def run(self):
         while not self.stopping.wait(0.1):
             self.seen.append((time.monotonic(), self.cpu()))
-            self.readings.add(self.newest())
+            reading = self.newest()
+            if reading != self.reading:
+                self.reading = reading
+                self.changes.append(time.monotonic())
 
     def passes(self):
         """Seconds of each pass, and how many there were. Seconds are stretches of work between rests; a pass that had begun already, or has not ended,
         does not count there, and one that follows the other without a rest neither."""
         self.stopping.set()
         self.join()
-        if len(self.readings) < 2:
+        if not self.changes:
             raise SystemExit("lab: it has not made a single pass")
-        return stretches(self.seen, REST_SECONDS), len(self.readings) - 1
+        return stretches(self.seen, REST_SECONDS, self.changes), len(self.changes)
 
 
-def stretches(seen, rest):
-    """Of pairs (time, CPU time so far): the lengths of the stretches in which CPU time grew, between rests of at least `rest` seconds."""
+def stretches(seen, rest, marks=None):
+    """Of pairs (time, CPU time so far): the lengths of the stretches in which CPU time grew, between rests of at least `rest` seconds; with
+    `marks`, of those only in which one of these times lies, or soon after which."""
     lengths, begin, last = [], None, None
     quiet_since = None
     for (before, used), (now, used_now) in zip(seen, seen[1:]):
@@ -114,7 +119,8 @@ def stretches(seen, rest):
         else:
             quiet_since = quiet_since if quiet_since is not None else before
             if begin is not None and now - quiet_since >= rest:
-                lengths.append(last - begin)
+                if marks is None or any(begin <= mark <= now for mark in marks):
+                    lengths.append(last - begin)
                 begin = None
     return lengths
 

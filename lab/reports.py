@@ -28,7 +28,7 @@ def of_r1(parts, command):
     native, plain, daemon, cached, pollers = (found.get(name) for name in r1.SIDES[:5])
     pictures.bars(LAB / "r1-cpu", "R1: CPU time of a pass over 3,164 targets", "seconds", [(n, p["cpu"], colour(n)) for n, p in found.items()])
     pictures.bars(LAB / "r1-writes", "R1: written to the disk by a pass", "pages of 4 KiB", [(n, p["pages_written"], colour(n)) for n, p in found.items()])
-    rows = [[name, number(part["cpu"]), number(median(part["seconds"])) if part["seconds"] else "-", number(part["pages_written"]),
+    rows = [[name, number(part["cpu"]), number(median(part["seconds"])) if 0 < len(part["seconds"]) <= part["passes"] + 1 else "-", number(part["pages_written"]),
              number(part["write_requests"]), f"{part['passes']} of {part['due']}" if "due" in part else str(part["passes"]),
              f"{number(1e6 * part['reads']['seconds'])} us, {number(part['reads']['age'])} s, {number(part['reads']['pages_written'])} pages" if part.get("reads") else "-"]
             for name, part in found.items()]
