@@ -29,7 +29,7 @@ def of_r1(parts, command):
     pictures.bars(LAB / "r1-cpu", "R1: CPU time of a pass over 3,164 targets", "seconds", [(n, p["cpu"], colour(n)) for n, p in found.items()])
     pictures.bars(LAB / "r1-writes", "R1: written to the disk by a pass", "pages of 4 KiB", [(n, p["pages_written"], colour(n)) for n, p in found.items()])
     rows = [[name, number(part["cpu"]), number(median(part["seconds"])) if 0 < len(part["seconds"]) <= part["passes"] + 1 else "-", number(part["pages_written"]),
-             number(part["write_requests"]), f"{part['passes']} of {part['due']}" if "due" in part else str(part["passes"]),
+             number(part["write_requests"]), f"{part['passes']}, {part['due']} due" if "due" in part else str(part["passes"]),
              f"{number(1e6 * part['reads']['seconds'])} us, {number(part['reads']['age'])} s, {number(part['reads']['pages_written'])} pages" if part.get("reads") else "-"]
             for name, part in found.items()]
     every = table(["side", "CPU s/pass", "s/pass", "pages written/pass", "write requests/pass", "passes",
