@@ -24,7 +24,7 @@ START = 1_700_000_100
 CHUNK = 5000
 # Readings of an RRD in one line, as from a spool.
 PER_LINE = 12
-# RRDs whose readings differ; further ones repeat them. To write each reading's text anew took longer than to store it.
+# RRDs whose readings differ; further ones repeat them. To write the text of each reading took longer than to store it.
 SEQUENCES = 20_000
 
 

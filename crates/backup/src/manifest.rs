@@ -145,7 +145,7 @@ impl BackupManifest {
         serde_json::from_slice(&text).ok().filter(BackupManifest::is_sound)
     }
 
-    /// Whether it is of our version, and its numbers can be those of a store, so that none overflows where it is used: whoever may write
+    /// Whether it is of our version, and its numbers can be those of a store, so that none overflows where it is used: who may write
     /// to the place of a backup without encryption may write what they like.
     fn is_sound(&self) -> bool {
         let is_end_sound = |file: &BackedFile| file.end.as_ref().is_none_or(|end| end.bytes <= file.bytes);
