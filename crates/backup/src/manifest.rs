@@ -24,6 +24,8 @@ const NUMBER_MAX: u64 = 1 << 50;
 const NUMBERS_MAX: usize = 1 << 24;
 /// zstd's level: hashes do not compress much better with more.
 const LEVEL: i32 = 3;
+/// The largest store, and the furthest offset of a log.
+const STORE_BYTES_MAX: u64 = 1 << 52;
 /// The longest manifest, uncompressed: a million files.
 const BYTES_MAX: usize = 256 << 20;
 
@@ -48,6 +50,10 @@ pub struct BackupManifest {
     pub writer: u64,
     /// The first manifest with the same checkpoints: of those that share it, the last has all that the others have.
     pub base: u64,
+    /// The moment of that first manifest, in milliseconds since the epoch: from there on every moment is in this one, also when the first was
+    /// pruned. Older manifests do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_ms: Option<i64>,
     /// The shards.
     pub shards: Vec<BackedShard>,
     /// Numbers of the manifests before it, as first and last of each run; some may be gone.
@@ -136,7 +142,23 @@ impl BackupManifest {
 
     fn decode(plain: &[u8]) -> Option<BackupManifest> {
         let text = zstd::bulk::decompress(plain, BYTES_MAX).ok()?;
-        serde_json::from_slice(&text).ok().filter(|manifest: &BackupManifest| manifest.version == VERSION)
+        serde_json::from_slice(&text).ok().filter(BackupManifest::is_sound)
+    }
+
+    /// Whether it is of our version, and its numbers can be those of a store, so that none overflows where it is used: who may write
+    /// to the place of a backup without encryption may write what they like.
+    fn is_sound(&self) -> bool {
+        let is_end_sound = |file: &BackedFile| file.end.as_ref().is_none_or(|end| end.bytes <= file.bytes);
+        let chunks = || self.shards.iter().flat_map(|shard| &shard.log);
+        let mut bytes = self.files().map(|file| file.bytes).chain(chunks().map(|chunk| chunk.bytes));
+        let positions = self.shards.iter().flat_map(|shard| [shard.log_from, shard.log_end, shard.since]);
+        let mut positions = positions.chain(chunks().map(|chunk| chunk.from));
+        self.version == VERSION
+            && self.number <= NUMBER_MAX
+            && self.earlier.iter().all(|(first, last)| first <= last && *last <= NUMBER_MAX)
+            && self.files().all(is_end_sound)
+            && bytes.try_fold(0, u64::checked_add).is_some_and(|sum| sum <= STORE_BYTES_MAX)
+            && positions.all(|(_, offset)| offset <= STORE_BYTES_MAX)
     }
 
     /// Fetches the manifest of this number.

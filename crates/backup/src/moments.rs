@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::manifest::{BackupManifest, newest, pruned};
+use crate::manifest::{BackedShard, BackupManifest, newest, pruned};
 use crate::objects::{ObjectError, Objects};
 use crate::upload::{is_dense, store_position};
 
@@ -126,9 +126,32 @@ pub async fn find(objects: &Objects, moment: &Moment) -> Result<Found, MomentErr
             Err(error) => return Err(error.into()),
         }
     }
-    let base = base.ok_or(MomentError::TooEarly(after.time_ms))?;
-    let is_earlier = !goes_on(&base, &after);
-    Ok(Found { after: (!is_earlier).then_some(after), base, is_earlier, known_epoch })
+    if let Some(base) = base.as_ref().filter(|base| goes_on(base, &after)) {
+        return Ok(Found { base: base.clone(), after: Some(after), is_earlier: false, known_epoch });
+    }
+    if reaches_back_to(&after, moment) {
+        return Ok(Found { base: after, after: None, is_earlier: false, known_epoch });
+    }
+    let base = base.ok_or_else(|| MomentError::TooEarly(after.base_ms.unwrap_or(after.time_ms)))?;
+    Ok(Found { base, after: None, is_earlier: true, known_epoch })
+}
+
+/// Whether a manifest has the log from before a moment on, after its checkpoints: then it makes that moment up without those before it, which
+/// pruning removes.
+fn reaches_back_to(manifest: &BackupManifest, moment: &Moment) -> bool {
+    let is_within = match moment {
+        Moment::Newest => true,
+        Moment::Time(ms) => manifest.base_ms.is_some_and(|base_ms| base_ms <= *ms),
+        Moment::Positions(positions) => {
+            manifest.shards.iter().zip(positions).all(|(shard, wanted)| shard.log_from <= *wanted)
+        }
+    };
+    let has_log = |shard: &BackedShard| {
+        let first = shard.log.first();
+        shard.log_from == shard.log_end
+            || is_dense(&shard.log) && first.is_some_and(|first| first.from <= shard.log_from)
+    };
+    is_within && manifest.shards.iter().all(has_log)
 }
 
 /// Whether all of a manifest is wanted.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -21,6 +21,11 @@ const ATTEMPTS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(200);
 /// A server that does not answer is one that fails.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The longest object: what a manifest may be, and its seal. A place that holds more under one of our names does not fill the memory.
+const OBJECT_BYTES_MAX: usize = (256 << 20) + 4096;
+/// So many names of a list are looked at: a server that never ends a list does not fill the memory, and a list is only a hint.
+const LISTED_MAX: usize = 20_000_000;
 
 /// What a server may be asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -220,9 +225,20 @@ impl Objects {
         let failed = |error: String| ObjectError::Failed(name.to_string(), error);
         self.wait_for_turn(0).await;
         let path = self.path(name);
-        let fetch = async { self.location.store.get(&path).await?.bytes().await };
+        let fetch = async {
+            let mut stored = Vec::new();
+            let mut pieces = self.location.store.get(&path).await?.into_stream();
+            while let Some(piece) = pieces.try_next().await? {
+                stored.extend_from_slice(&piece);
+                if stored.len() > OBJECT_BYTES_MAX {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(stored))
+        };
         let stored = match timeout(ANSWER_TIMEOUT, fetch).await {
-            Ok(Ok(stored)) => stored,
+            Ok(Ok(Some(stored))) => stored,
+            Ok(Ok(None)) => return Err(ObjectError::Bad(name.to_string(), SealError::Foreign)),
             Ok(Err(object_store::Error::NotFound { .. })) => {
                 return Err(ObjectError::Missing(name.to_string()));
             }
@@ -258,14 +274,14 @@ impl Objects {
     pub async fn list(&self, folder: &str) -> Result<Vec<Seen>, ObjectError> {
         self.wait_for_turn(0).await;
         let from = self.path(folder);
-        let listed: Result<Vec<_>, _> = self.location.store.list(Some(&from)).try_collect().await;
+        let listed: Result<Vec<_>, _> =
+            self.location.store.list(Some(&from)).take(LISTED_MAX).try_collect().await;
         let listed = listed.map_err(|error| ObjectError::Failed(folder.to_string(), plain_text(&error)))?;
-        let skipped = match self.location.prefix.len() {
-            0 => 0,
-            bytes => bytes + 1,
-        };
+        // As the server has it: without empty parts, and with some bytes encoded.
+        let prefix = Path::from(self.location.prefix.as_str());
         let seen = |meta: object_store::ObjectMeta| {
-            let name = meta.location.as_ref().get(skipped..)?.to_string();
+            let parts: Vec<_> = meta.location.prefix_match(&prefix)?.collect();
+            let name = parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/");
             Some(Seen { name, bytes: meta.size, written: meta.last_modified.into() })
         };
         Ok(listed.into_iter().filter_map(seen).collect())

@@ -340,7 +340,9 @@ impl Work<'_> {
             Err(error) if error.is_loss() => {
                 let lost = self.lost(error, what, 0, file.bytes);
                 all_lost.push(lost.clone());
-                return Ok((0..parts::count(file.bytes)).map(|part| (part, lost.clone())).collect());
+                // The first and the last tell what is left, and all others are lost with them.
+                let ends = BTreeSet::from([0, parts::count(file.bytes) - 1]);
+                return Ok(ends.into_iter().map(|part| (part, lost.clone())).collect());
             }
             Err(error) => return Err(RestoreError::Object(error)),
         };

@@ -57,7 +57,9 @@ impl fmt::Display for SealError {
             SealError::Damaged => "it is damaged, or was encrypted with another key",
             SealError::NeedsKey => "it is encrypted: give the file with its key",
             SealError::NotSealed => "it is not encrypted, while a key is given",
-            SealError::CannotSeal => "it cannot be encrypted: the system has no random numbers",
+            SealError::CannotSeal => {
+                "it cannot be encrypted: the system has no random numbers, or it is too long"
+            }
         })
     }
 }

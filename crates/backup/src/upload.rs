@@ -475,7 +475,9 @@ impl Uploader {
         };
         let is_same_base =
             |last: &&BackupManifest| last.base != NO_BASE && bases(&last.shards) == bases(&shards);
-        let base = last.filter(is_same_base).map_or(number, |last| last.base);
+        let (base, base_ms) = last
+            .filter(is_same_base)
+            .map_or((number, Some(capture.time_ms)), |last| (last.base, last.base_ms));
         Ok(BackupManifest {
             version: VERSION,
             number,
@@ -487,6 +489,7 @@ impl Uploader {
             },
             writer: self.writer,
             base,
+            base_ms,
             shards,
             earlier,
             own: None,

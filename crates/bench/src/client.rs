@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::Outcome;
+use crate::secure::Certificate;
 
 /// Longest wait for one answer; a slower daemon hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
@@ -17,6 +18,14 @@ pub struct Client {
     reader: BufReader<Box<dyn Read + Send>>,
     writer: Box<dyn Write + Send>,
     line: Vec<u8>,
+}
+
+fn connect_tcp(address: &str) -> Outcome<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    Ok(stream)
 }
 
 /// An answer: status line and the lines after it.
@@ -40,13 +49,22 @@ impl Client {
             stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
             (Box::new(stream.try_clone()?), Box::new(stream))
         } else {
-            let stream = TcpStream::connect(address)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            let stream = connect_tcp(address)?;
             (Box::new(stream.try_clone()?), Box::new(stream))
         };
-        Ok(Client { reader: BufReader::with_capacity(1 << 16, reader), writer, line: Vec::new() })
+        Ok(Client::over(reader, writer))
+    }
+
+    /// Connects to HOST:PORT with TLS, and shows a token.
+    pub fn connect_secure(address: &str, certificate: &Certificate, token: &str) -> Outcome<Self> {
+        let stream = certificate.over(connect_tcp(address)?)?;
+        let mut client = Client::over(Box::new(stream.clone()), Box::new(stream));
+        client.ask(&format!("AUTH {token}"))?;
+        Ok(client)
+    }
+
+    fn over(reader: Box<dyn Read + Send>, writer: Box<dyn Write + Send>) -> Self {
+        Client { reader: BufReader::with_capacity(1 << 16, reader), writer, line: Vec::new() }
     }
 
     /// Sends bytes as they are.

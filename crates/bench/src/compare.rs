@@ -122,7 +122,7 @@ pub enum Scenario {
     Promql,
     /// Graphite's `/render`, beside graphite-web.
     Graphite,
-    /// W1 with a backup, and with a follower; a restore.
+    /// W1 with TLS and a token, with a backup, with a follower; a restore.
     Safe,
 }
 

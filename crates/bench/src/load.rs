@@ -70,15 +70,18 @@ pub struct Sent {
 impl Load {
     /// Connects `connections` times and shares `count` RRDs among them.
     pub fn connect(address: &str, workload: Workload, count: usize, connections: usize) -> Outcome<Self> {
-        let connections = connections.clamp(1, count.max(1));
-        let mut lanes = Vec::with_capacity(connections);
-        for lane in 0..connections {
-            let first = count * lane / connections;
-            let end = count * (lane + 1) / connections;
-            let feed = Feed::new(workload, first, end - first);
-            lanes.push(Lane { client: Client::connect(address)?, feed });
-        }
-        Ok(Load { workload, lanes })
+        let clients = (0..connections.clamp(1, count.max(1))).map(|_| Client::connect(address));
+        Ok(Load::over(clients.collect::<Outcome<_>>()?, workload, count))
+    }
+
+    /// Shares `count` RRDs among these clients.
+    pub fn over(clients: Vec<Client>, workload: Workload, count: usize) -> Self {
+        let connections = clients.len();
+        let lane = |(lane, client)| {
+            let (first, end) = (count * lane / connections, count * (lane + 1) / connections);
+            Lane { client, feed: Feed::new(workload, first, end - first) }
+        };
+        Load { workload, lanes: clients.into_iter().enumerate().map(lane).collect() }
     }
 
     /// RRDs in all.

@@ -12,6 +12,7 @@ mod figures;
 mod gallery;
 mod load;
 mod report;
+mod secure;
 mod usage;
 mod volume;
 mod workload;

@@ -561,7 +561,7 @@ fn a_bad_session_ends_by_itself_and_the_newest_of_an_agent_counts() {
     assert_eq!(client.ask("PING").unwrap().status, 0);
 }
 
-/// A token is one agent's: what another one says of itself does not end that one's session.
+/// A token is one agent's, while it is known: what another one says of itself does not end that one's session.
 #[test]
 fn the_token_of_another_agent_ends_no_session() {
     let mut world = World::new(Kind::Stripes);
@@ -581,14 +581,32 @@ fn the_token_of_another_agent_ends_no_session() {
     world.daemon.start();
     let mut first = RawSession::open(world.port, 7);
     assert_eq!(first.answer(), "welcome after 0");
-    let mut other = std::net::TcpStream::connect(("127.0.0.1", world.port)).unwrap();
-    let mut out = format!("AUTH {token}\nFRAMES 3\n").into_bytes();
-    push_hello(&mut out, &Hello { epoch: 8, sent: 0, name: b"raw" });
-    other.write_all(&out).unwrap();
-    let mut answer = Vec::new();
-    other.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8_lossy(&answer).into_owned();
+    // All that is answered to an agent of this name.
+    let ask = |name: &'static [u8]| {
+        let mut other = std::net::TcpStream::connect(("127.0.0.1", world.port)).unwrap();
+        let mut out = format!("AUTH {token}\nFRAMES 3\n").into_bytes();
+        push_hello(&mut out, &Hello { epoch: 8, sent: 0, name });
+        other.write_all(&out).unwrap();
+        std::thread::spawn(move || {
+            let mut answer = Vec::new();
+            other.read_to_end(&mut answer).unwrap();
+            String::from_utf8_lossy(&answer).into_owned()
+        })
+    };
+    let answer = ask(b"raw").join().unwrap();
     assert!(answer.contains("the token is that of \"other\""), "{answer}");
+    // One whose token is revoked ends the session that it began.
+    let session = ask(b"other");
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(!session.is_finished());
+    let revoked = Command::new(env!("CARGO_BIN_EXE_roundel"))
+        .args(["token", "revoke", "other", "--config"])
+        .arg(&config)
+        .status()
+        .unwrap();
+    assert!(revoked.success());
+    let answer = session.join().unwrap();
+    assert!(answer.contains("the token of \"other\" is not known any more"), "{answer}");
     first.write(&one_block(3));
     assert!(first.answer().contains("sequence: 3, count: 1"));
     assert_eq!(first.answer(), "Applied(Applied { sequence: 3, credit: 8388608 })");

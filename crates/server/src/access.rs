@@ -19,6 +19,7 @@ use protocol::rrdcached::command::{Permissions, Verb};
 
 use self::audit::{Audit, Event};
 use self::token_file::TokenFile;
+use crate::limits::TOKENS_LOOK_EVERY;
 use crate::peer::Peer;
 use crate::privileges;
 use crate::rate::RateLimit;
@@ -291,6 +292,16 @@ impl Access {
                 found.is_some_and(|found| found.id == principal.id)
             }
             Origin::Anonymous | Origin::User => true,
+        }
+    }
+
+    /// Waits until a principal is no longer known: for the sessions that live for months without a request of their own.
+    pub async fn no_longer_knows(&self, principal: &Principal) {
+        if !Access::can_change(principal) {
+            return std::future::pending().await;
+        }
+        while self.is_known(principal) {
+            tokio::time::sleep(TOKENS_LOOK_EVERY).await;
         }
     }
 

@@ -357,6 +357,14 @@ pub trait Engine: Send + Sync {
         let shape = HeadShape::of(&definition);
         Ok(RrdStatus::of(definition, &shape, &live.words))
     }
+    /// [`Engine::status`] for who is about to change the RRD, or is told why it was not changed. Who may do that need not be able to read it,
+    /// so a client sees nothing of this answer but whether the RRD is there, and the reason.
+    ///
+    /// # Errors
+    /// As [`Engine::status`].
+    fn status_for_change(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
+        self.status(name)
+    }
     /// Rows from the archive that RRDtool would choose.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 mod faulty;
+mod hostile;
 mod later;
 mod pruning;
 mod support;
@@ -63,10 +64,7 @@ async fn names(store: &Faulty) -> Vec<String> {
 #[test]
 fn every_moment_comes_back_as_it_was() {
     for key in [None, Some(7)] {
-        let dir = tempfile::tempdir().unwrap();
-        let subject = Subject::open(&dir.path().join("store"));
-        subject.create_all();
-        let place = Faulty::new(1, Faults::default());
+        let (dir, subject, place) = fresh();
         block_on(async {
             let mut uploader = Uploader::new(objects(&place, key));
             let (mut at, mut hold) = (Vec::new(), None);
@@ -430,10 +428,7 @@ fn a_restored_store_that_goes_another_way_has_its_own_log() {
 
 #[test]
 fn an_idle_store_sends_nothing_and_a_quiet_one_has_few_chunks() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(dir.path());
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, None));
         round(&mut uploader, &subject).await.unwrap();

@@ -17,22 +17,24 @@ async fn moments(objects: &Objects, dir: &std::path::Path, steps: i64) -> Vec<(V
     moments
 }
 
+/// Eight moments, each with a checkpoint.
+async fn send_moments(place: &Arc<Faulty>, subject: &Subject) {
+    let mut uploader = Uploader::new(objects(place, None));
+    for step in 0..8 {
+        subject.step(step);
+        subject.store.checkpoint().unwrap();
+        round(&mut uploader, subject).await.unwrap();
+    }
+}
+
 #[test]
 fn a_manifest_that_is_missing_for_a_moment_is_not_gone() {
     const GRACE: Duration = Duration::from_millis(60);
     // In the middle, and the newest.
     for hidden in [4, 8] {
-        let dir = tempfile::tempdir().unwrap();
-        let subject = Subject::open(&dir.path().join("store"));
-        subject.create_all();
-        let place = Faulty::new(1, Faults::default());
+        let (dir, subject, place) = fresh();
         block_on(async {
-            let mut uploader = Uploader::new(objects(&place, None));
-            for step in 0..8 {
-                subject.step(step);
-                subject.store.checkpoint().unwrap();
-                round(&mut uploader, &subject).await.unwrap();
-            }
+            send_moments(&place, &subject).await;
             let from = objects(&place, None);
             let before = moments(&from, dir.path(), 8).await;
             let keep = Keep::parse("10y all").unwrap();
@@ -67,16 +69,54 @@ fn a_manifest_that_is_missing_for_a_moment_is_not_gone() {
     }
 }
 
+/// A quiet store has one checkpoint, or none, for days.
+#[test]
+fn moments_without_a_checkpoint_between_them_outlive_pruning() {
+    for has_checkpoint in [false, true] {
+        let (dir, subject, place) = fresh();
+        block_on(async {
+            let from = objects(&place, None);
+            let mut uploader = Uploader::new(objects(&place, None));
+            let (mut at, mut hold) = (Vec::new(), None);
+            for step in 0..12 {
+                subject.update(step);
+                if has_checkpoint && step == 2 {
+                    subject.store.checkpoint().unwrap();
+                }
+                at.push(subject.all());
+                // Some moments lie between two rounds.
+                if step % 3 != 1 {
+                    let capture = subject.store.capture().unwrap();
+                    uploader.round(&capture).await.unwrap();
+                    drop(hold.replace(capture.into_log_hold()));
+                }
+                // Which may come at any time.
+                if step % 4 == 3 {
+                    prune(
+                        &from,
+                        &Keep::parse("10y all").unwrap(),
+                        pruning(Duration::ZERO, (START + 400) * 1000),
+                    )
+                    .await
+                    .unwrap();
+                    uploader.forget();
+                }
+            }
+            let manifests = names(&place).await.into_iter().filter(|name| name.contains("/manifests/"));
+            assert_eq!(manifests.count(), 1 + usize::from(has_checkpoint));
+            let moments = moments(&from, dir.path(), 12).await;
+            assert_eq!(moments, at.into_iter().map(|all| (all, false)).collect::<Vec<_>>());
+            let early = find(&from, &Moment::Time((START - 1) * 1000)).await.unwrap_err();
+            assert_eq!(early, MomentError::TooEarly(START * 1000));
+        });
+    }
+}
+
 #[test]
 fn a_crash_of_pruning_leaves_the_moments_that_are_kept() {
     let (dir, subject, place) = fresh();
     block_on(async {
-        let mut uploader = Uploader::new(objects(&place, None));
-        for step in 0..8 {
-            subject.step(step);
-            subject.store.checkpoint().unwrap();
-            round(&mut uploader, &subject).await.unwrap();
-        }
+        send_moments(&place, &subject).await;
         let from = objects(&place, None);
         let before = (names(&place).await, moments(&from, dir.path(), 8).await);
         // Of each 40 seconds, one.
@@ -184,10 +224,7 @@ fn pruning_keeps_what_is_kept() {
 /// Its parts are known by nothing else, and would go with what is not kept.
 #[test]
 fn pruning_removes_nothing_while_a_list_of_parts_is_lost() {
-    let dir = tempfile::tempdir().unwrap();
-    let subject = Subject::open(dir.path());
-    subject.create_all();
-    let place = Faulty::new(1, Faults::default());
+    let (_dir, subject, place) = fresh();
     block_on(async {
         let mut uploader = Uploader::new(objects(&place, None));
         subject.step(0);

@@ -1,5 +1,5 @@
-//! What safety costs: W1 with a backup to a local S3 server and with a follower that has to have each value, against W1 without; and how
-//! soon a store is back.
+//! What safety costs: W1 with TLS and a token, with a backup to a local S3 server, and with a follower that has to have each value, against W1
+//! without; and how soon a store is back.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,7 +17,8 @@ use crate::client::Client;
 use crate::daemon::{Daemon, Kind};
 use crate::figures::{Goal, Runs, Unit};
 use crate::report::Row;
-use crate::workload::Shape;
+use crate::secure::Certificate;
+use crate::workload::{Shape, Workload};
 
 /// Rounds of a run.
 const ROUNDS: u64 = 90;
@@ -29,6 +30,11 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Default)]
 struct Measured {
     plain: Runs,
+    /// Over TCP, without TLS and with it.
+    tcp: Runs,
+    secure: Runs,
+    tcp_cpu: Runs,
+    secure_cpu: Runs,
     backed_up: Runs,
     replicated: Runs,
     /// Bytes per value that the daemon wrote, and that were sent.
@@ -47,59 +53,75 @@ pub fn run(bench: &mut Bench) -> Outcome<()> {
     }
     let program = bench.pair(Kind::Roundel)[1].clone();
     let measured = measure(bench, &program)?;
-    let mut row = |figure: &str, peer: Runs, ours: Runs, unit, goal, aim| {
-        bench.report.row(Row { figure: format!("W1, {figure}"), peer, ours, unit, goal, aim });
-    };
-    let Measured { plain, backed_up, replicated, written, sent, first_answer, complete } = measured;
-    let times = |goal, aim| (Goal::Times(goal), Goal::Times(aim));
-    let (goal, aim) = times(0.9, 0.97);
-    row(
-        "values/s while backed up to S3, against the same without",
-        plain.clone(),
-        backed_up,
-        Unit::PerSecond,
-        goal,
-        aim,
-    );
-    let (goal, aim) = (Goal::Part(1.0 / 1.3), Goal::Part(1.0 / 1.05));
-    row("bytes per value: sent to S3, against written locally", written, sent, Unit::Bytes, goal, aim);
-    let (goal, aim) = times(0.5, 0.8);
-    row(
-        "values/s with ack = \"replica\", against the same without a follower",
-        plain,
-        replicated,
-        Unit::PerSecond,
-        goal,
-        aim,
-    );
-    let orientation = |limit| (Goal::AtMost(limit, Unit::Seconds), Goal::None);
-    let (goal, aim) = orientation(30.0);
-    row(
-        "restore from S3 until the first rows are answered",
-        Runs::default(),
-        first_answer,
-        Unit::Seconds,
-        goal,
-        aim,
-    );
-    row(
-        "restore from S3 until it is complete",
-        Runs::default(),
-        complete,
-        Unit::Seconds,
-        Goal::None,
-        Goal::None,
-    );
+    for row in rows(measured) {
+        bench.report.row(row);
+    }
     bench.report.note(
         "Safe",
         format!(
-            "Three daemons of this build in turn, {ROUNDS} rounds a run (BATCH over a UNIX socket, until drained): one alone; one with \
-             `[backup]` to versitygw on this machine, interval 1 s, unencrypted; one with a follower on this machine and `ack = \
+            "Five daemons of this build in turn, {ROUNDS} rounds a run (BATCH over a UNIX socket, until drained): one alone; two over TCP of \
+             this machine, one of them with TLS 1.3 and a token; one with `[backup]` to versitygw on this machine, interval 1 s, unencrypted; one with a follower on this machine and `ack = \
              \"replica\"`. Peer, client, S3 server and follower share the cores. Bytes sent are roundel_backup_sent_bytes_total, until the \
              round after the run; bytes written are those of the daemon's process."
         ),
     );
     Ok(())
+}
+
+/// The rows of the table.
+fn rows(measured: Measured) -> Vec<Row> {
+    use Goal::{AtMost, Part, Times};
+    use Unit::{Bytes, PerSecond, Seconds};
+    let Measured { plain, tcp, secure, tcp_cpu, secure_cpu, backed_up, replicated, .. } = measured;
+    let Measured { written, sent, first_answer, complete, .. } = measured;
+    let without = Runs::default;
+    let row = |figure: &str, (peer, ours): (Runs, Runs), unit, (goal, aim)| Row {
+        figure: format!("W1, {figure}"),
+        peer,
+        ours,
+        unit,
+        goal,
+        aim,
+    };
+    vec![
+        row(
+            "values/s with TLS and a token, against the same over TCP without",
+            (tcp, secure),
+            PerSecond,
+            (Times(0.8), Times(0.95)),
+        ),
+        row(
+            "daemon CPU per value with TLS and a token, against the same over TCP without",
+            (tcp_cpu, secure_cpu),
+            Seconds,
+            (Goal::None, Goal::None),
+        ),
+        row(
+            "values/s while backed up to S3, against the same without",
+            (plain.clone(), backed_up),
+            PerSecond,
+            (Times(0.9), Times(0.97)),
+        ),
+        row(
+            "bytes per value: sent to S3, against written locally",
+            (written, sent),
+            Bytes,
+            (Part(1.0 / 1.3), Part(1.0 / 1.05)),
+        ),
+        row(
+            "values/s with ack = \"replica\", against the same without a follower",
+            (plain, replicated),
+            PerSecond,
+            (Times(0.5), Times(0.8)),
+        ),
+        row(
+            "restore from S3 until the first rows are answered",
+            (without(), first_answer),
+            Seconds,
+            (AtMost(30.0, Seconds), Goal::None),
+        ),
+        row("restore from S3 until it is complete", (without(), complete), Seconds, (Goal::None, Goal::None)),
+    ]
 }
 
 /// The S3 server, killed in the end.
@@ -185,6 +207,34 @@ fn wait_for_backup(http: &str) -> Outcome<()> {
     wait("a round of the backup", || Ok(rounds()? >= before + 2.0))
 }
 
+/// A daemon whose load comes over TCP; with a certificate, by TLS and with a token.
+fn over_tcp(
+    bench: &Bench,
+    program: &Program,
+    (workload, count): (Workload, usize),
+    is_secure: bool,
+) -> Outcome<Subject> {
+    let place = bench.place(if is_secure { "safe-tls" } else { "safe-tcp" });
+    let (mut daemon, address) = (Daemon::new(program, &place)?, format!("127.0.0.1:{}", free_port()?));
+    daemon.configure(&format!("[[listen]]\naddress = \"{address}\"\n"));
+    if !is_secure {
+        daemon.start()?;
+        return Ok(Subject::through(Client::connect(&address)?, daemon, workload, count));
+    }
+    let certificate = Certificate::make(daemon.directory())?;
+    daemon.configure(&format!("anonymous = \"none\"\n{}", certificate.section));
+    daemon.start()?;
+    let mut command = Command::new(&program.roundel);
+    command.args(["token", "add", "bench", "--read", "**", "--write", "**", "--operate", "--config"]);
+    let output = command.arg(daemon.directory().join("roundel.toml")).output()?;
+    if !output.status.success() {
+        return Err(format!("token add: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let token = String::from_utf8(output.stdout)?;
+    let client = Client::connect_secure(&address, &certificate, token.trim())?;
+    Ok(Subject::through(client, daemon, workload, count))
+}
+
 fn measure(bench: &mut Bench, program: &Program) -> Outcome<Measured> {
     let (workload, count) = bench.workload(Shape::W1);
     let s3 = S3::start(&bench.place("safe-s3"))?;
@@ -201,12 +251,14 @@ fn measure(bench: &mut Bench, program: &Program) -> Outcome<Measured> {
         Subject::on(backed_up, workload, count)?,
         Subject::on(primary, workload, count)?,
     ];
+    let mut tcp = over_tcp(bench, program, (workload, count), false)?;
+    let mut secure = over_tcp(bench, program, (workload, count), true)?;
     let mut follower = Daemon::new(program, &bench.place("safe-follower"))?;
     follower.configure(&format!("[follow]\nprimary = \"127.0.0.1:{port}\"\n"));
     follower.start()?;
     let mut asked = Client::connect(&follower.address())?;
     wait("the follower", || Ok(asked.ask("REPLICATION")?.lines.iter().any(|line| line == "connected yes")))?;
-    for subject in [&mut plain, &mut backed_up, &mut primary] {
+    for subject in [&mut plain, &mut tcp, &mut secure, &mut backed_up, &mut primary] {
         subject.create(&bench.progress_of(count))?;
         subject.run(ROUNDS)?;
     }
@@ -214,6 +266,14 @@ fn measure(bench: &mut Bench, program: &Program) -> Outcome<Measured> {
     for run in 0..runs {
         bench.say(&format!("Safe: run {} of {runs}", run + 1));
         measured.plain.push(plain.run(ROUNDS)?.drained_rate());
+        for (subject, rate, cpu) in [
+            (&mut tcp, &mut measured.tcp, &mut measured.tcp_cpu),
+            (&mut secure, &mut measured.secure, &mut measured.secure_cpu),
+        ] {
+            let run = subject.run(ROUNDS)?;
+            rate.push(run.drained_rate());
+            cpu.push(run.cpu_per_value());
+        }
         wait_for_backup(&http)?;
         let before = (backed_up.daemon.written()?, sent(&http)?);
         let run = backed_up.run(ROUNDS)?;
@@ -224,7 +284,8 @@ fn measure(bench: &mut Bench, program: &Program) -> Outcome<Measured> {
         measured.sent.push((sent(&http)? - before.1) / values);
         measured.replicated.push(primary.run(ROUNDS)?.drained_rate());
     }
-    for daemon in [&mut plain.daemon, &mut primary.daemon, &mut follower] {
+    for daemon in [&mut plain.daemon, &mut tcp.daemon, &mut secure.daemon, &mut primary.daemon, &mut follower]
+    {
         daemon.stop()?;
     }
     for _ in 0..runs {

@@ -63,8 +63,13 @@ impl Subject {
     /// As [`Subject::start`], on a daemon that is not yet started.
     pub fn on(mut daemon: Daemon, workload: Workload, count: usize) -> Outcome<Self> {
         daemon.start()?;
-        let load = Load::connect(&daemon.address(), workload, count, 1)?;
-        Ok(Subject { daemon, load, workload, next_round: 0 })
+        let client = Client::connect(&daemon.address())?;
+        Ok(Subject::through(client, daemon, workload, count))
+    }
+
+    /// A daemon that runs, and the client that its load goes through.
+    pub fn through(client: Client, daemon: Daemon, workload: Workload, count: usize) -> Self {
+        Subject { daemon, load: Load::over(vec![client], workload, count), workload, next_round: 0 }
     }
 
     /// The load alone, with its daemon to look at: for driving it from a thread of its own.

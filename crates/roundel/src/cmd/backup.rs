@@ -255,7 +255,10 @@ fn line(manifest: &BackupManifest) -> String {
     let bytes: u64 = manifest.files().map(|file| file.bytes).sum();
     let ends: Vec<String> =
         manifest.shards.iter().map(|shard| format!("{}:{}", shard.log_end.0, shard.log_end.1)).collect();
-    format!("{}  {bytes} bytes  {}\n", utc(manifest.time_ms.div_euclid(1000)), ends.join(","))
+    let time = |ms: i64| utc(ms.div_euclid(1000));
+    let from =
+        manifest.base_ms.map_or(String::new(), |ms| format!("  and every moment from {} on", time(ms)));
+    format!("{}  {bytes} bytes  {}{from}\n", time(manifest.time_ms), ends.join(","))
 }
 
 async fn verify(settings: &BackupSettings) -> Result {
@@ -272,7 +275,8 @@ async fn verify(settings: &BackupSettings) -> Result {
     match lost.len() {
         0 => print(format!("the backup of {} is whole\n", utc(manifest.time_ms.div_euclid(1000)))),
         count => Err(format!(
-            "{count} objects of the newest moment are lost; the daemon does not send them again by itself"
+            "{count} objects of the newest moment are lost; the daemon does not send them again by itself: give [backup] another place (to), \
+             where it begins with everything"
         )),
     }
 }

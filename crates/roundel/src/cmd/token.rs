@@ -207,7 +207,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Tokens) -> Result) -> Result {
         }
         _ => format!("cannot write \"{}\": {error}", new.display()),
     };
-    fs::create_dir_all(directory).map_err(cannot)?;
+    make_directory(directory).map_err(cannot)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new).map_err(cannot)?;
     let changed = (|| {
         let mut tokens = read(path)?;
@@ -222,6 +222,20 @@ fn change(path: &Path, change: impl FnOnce(&mut Tokens) -> Result) -> Result {
         fs::remove_file(&new).ok();
     }
     changed
+}
+
+/// Makes a directory that is missing. It belongs to the owner of the one that it is made in: a store that only root could write to would
+/// keep the daemon, whose user is another, from starting.
+fn make_directory(directory: &Path) -> std::io::Result<()> {
+    let directory = std::path::absolute(directory)?;
+    let missing: Vec<&Path> = directory.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
+    fs::create_dir_all(&directory)?;
+    for made in missing.iter().rev() {
+        if let Some(parent) = made.parent() {
+            give(made, parent);
+        }
+    }
+    Ok(())
 }
 
 /// Gives a file to the owner of another one, as only root can.
@@ -239,4 +253,27 @@ fn now() -> i64 {
 fn day(seconds: i64) -> String {
     let local = localtime::Local.local(seconds);
     format!("{:04}-{:02}-{:02}", local.year, local.month + 1, local.day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_the_first_token_makes_belongs_to_the_owner_of_its_place() {
+        let place = tempfile::tempdir().unwrap();
+        let (user, group) = (Some(65_534), Some(65_534));
+        if std::os::unix::fs::chown(place.path(), user, group).is_err() {
+            oracle::skip("only root can give a directory to another user");
+            return;
+        }
+        let tokens = place.path().join("data/store/tokens");
+        let hash = TokenHash::of(b"x").map(|hash| hash.text());
+        let account = Account { name: "x".to_string(), sha256: hash, operate: true, ..Account::default() };
+        change(&tokens, |all| all.add(account)).unwrap();
+        for made in ["data", "data/store", "data/store/tokens"] {
+            let owner = fs::metadata(place.path().join(made)).unwrap();
+            assert_eq!((Some(owner.uid()), Some(owner.gid())), (user, group), "{made}");
+        }
+    }
 }

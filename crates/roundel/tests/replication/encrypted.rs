@@ -47,4 +47,10 @@ fn a_follower_over_tls_shows_a_token_and_others_are_told_why_not() {
     a.say("UPDATE x.rrd 1000000020:2");
     wait_until("the update", || b.say("LAST x.rrd") == "0 1000000020");
     assert_eq!(a.dump("x.rrd"), b.dump("x.rrd"));
+    // It is told nothing more once its token is revoked.
+    a.revoke_token("second");
+    wait_until("the end of the session", || b.status("connected") == "no");
+    a.say("UPDATE x.rrd 1000000030:3");
+    wait_until("the reason", || b.status("failure").contains("this token is not known, or has ended"));
+    assert_eq!(b.say("LAST x.rrd"), "0 1000000020");
 }

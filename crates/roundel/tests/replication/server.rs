@@ -127,14 +127,21 @@ impl Server {
 
     /// A new token, with these options.
     pub fn add_token(&self, name: &str, options: &[&str]) -> String {
+        self.token(&[&["add", name], options].concat()).trim().to_string()
+    }
+
+    pub fn revoke_token(&self, name: &str) {
+        self.token(&["revoke", name]);
+    }
+
+    fn token(&self, options: &[&str]) -> String {
         let output = Command::new(ROUNDEL)
-            .args([&["token", "add", name, "--config", "roundel.toml"], options].concat())
+            .args([&["token"], options, &["--config", "roundel.toml"]].concat())
             .current_dir(&self.directory)
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.split_whitespace().max_by_key(|word| word.len()).unwrap().to_string()
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn spawn(&self) -> Child {

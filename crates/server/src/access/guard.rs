@@ -200,7 +200,12 @@ impl Engine for Guard {
     fn updatev(&self, name: &RrdName, values: &[u8]) -> Result<UpdatevOutcome, StoreError> {
         self.write(name, "update")?;
         self.spend_values(values)?;
-        self.engine.updatev(name, values)
+        let mut outcome = self.engine.updatev(name, values)?;
+        if !self.may(Verb::Read, name.as_bytes()) {
+            // Rows tell of what others have sent.
+            outcome.report.rows.clear();
+        }
+        Ok(outcome)
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
@@ -282,8 +287,12 @@ impl Engine for Guard {
         self.engine.snapshot(name)
     }
 
-    /// Also of one that may only be written: who writes is told of its last update, and whether it is there, by what becomes of an update.
     fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
+        self.read(name)?;
+        self.engine.status(name)
+    }
+
+    fn status_for_change(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
         if !self.may(Verb::Write, name.as_bytes()) {
             self.read(name)?;
         }

@@ -140,6 +140,8 @@ struct Session<'a> {
     seen: SeenSession<'a>,
     /// The version of frames that it speaks.
     version: u32,
+    /// Whose token it has.
+    who: Arc<Principal>,
     /// Of an agent that takes work.
     seat: Option<Seat>,
     labels: AgentLabels,
@@ -185,6 +187,7 @@ impl<'a> Session<'a> {
             seen: server.service.agents.session(&agent, server.service.now()),
             receiving: Receiving::new(&agent),
             version,
+            who: Arc::clone(who),
             seat: None,
             labels: AgentLabels::new(&server.service, &agent),
             said_fenced: false,
@@ -208,6 +211,8 @@ impl<'a> Session<'a> {
         place: &mut Place<'_>,
         stop: &mut watch::Receiver<bool>,
     ) -> io::Result<Option<Ending>> {
+        let who = Arc::clone(&self.who);
+        let mut revoked = std::pin::pin!(self.server.service.access.no_longer_knows(&who));
         loop {
             if let Err(ending) = self.take_frames(wire).await {
                 return Ok(Some(ending));
@@ -225,6 +230,10 @@ impl<'a> Session<'a> {
             tokio::select! {
                 biased;
                 () = stopped(stop) => return Ok(Some(ending(StoreError::Stopping))),
+                () = &mut revoked => {
+                    let text = format!("the token of \"{}\" is not known any more, or has ended", who.name);
+                    return Ok(Some((ErrorCode::Permission, text)));
+                }
                 () = place.is_wanted() => {
                     add(&self.server.counts.fenced, 1);
                     return Ok(Some((ErrorCode::Fenced, "a newer session has taken the place of this one".to_string())));

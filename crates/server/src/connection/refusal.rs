@@ -66,7 +66,11 @@ impl Refusal {
 
     /// An argument of the command is missing or wrong.
     pub fn usage(command: &Command) -> Self {
-        Refusal::new(DropReason::Usage, format!("Usage: {}", command.usage))
+        let text = match command.usage {
+            "" => format!("Usage: docs/protocol says what {} takes", command.name),
+            usage => format!("Usage: {usage}"),
+        };
+        Refusal::new(DropReason::Usage, text)
     }
 
     /// The name leads outside the base directory.

@@ -126,7 +126,7 @@ impl Maker<'_> {
             self.service.refused_write(&place.path, "push");
             return Err(SampleError::Write(WriteError::Store(StoreError::Denied(name))));
         }
-        match self.service.engine.status(&name) {
+        match self.service.engine.status_for_change(&name) {
             Ok(status) => return fits(&status.definition).map(|()| Begun::There(place.path)),
             Err(StoreError::NoSuchRrd(_)) => {}
             Err(error) => return Err(SampleError::Write(WriteError::Store(error))),

@@ -20,6 +20,7 @@ use super::primary::FollowerServer;
 use super::sending::{LogSender, Start};
 use super::state::SeenFollower;
 use super::{store_end, store_position};
+use crate::access::Principal;
 use crate::access::audit::Event;
 use crate::frames_port::FramesServer;
 use crate::frames_wire::FramesWire;
@@ -69,7 +70,7 @@ pub(super) async fn run(
     let event = Event { who: &who.name, what: "follow", name: None, detail: Some(&name) };
     server.service.access.audit.record(&event);
     tracing::info!(follower = name, copy = matches!(begun.start, Start::Copy), "a follower has connected");
-    let ended = serve(wire, server, begun, &name, stop).await;
+    let ended = serve(wire, server, begun, (&name, &who), stop).await;
     tracing::info!(follower = name, "a follower has left");
     ended
 }
@@ -153,7 +154,7 @@ async fn serve(
     wire: FramesWire<impl AsyncRead + AsyncWrite + Unpin>,
     server: &FollowerServer,
     begun: Begun,
-    name: &str,
+    (name, who): (&str, &Principal),
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let FramesWire { stream, input, .. } = wire;
@@ -187,6 +188,10 @@ async fn serve(
     let ended = tokio::select! {
         biased;
         () = stopped(&mut stop) => Ok(()),
+        () = server.service.access.no_longer_knows(who) => {
+            tracing::warn!(follower = name, token = who.name, "the token of a follower is not known any more, or has ended");
+            Ok(())
+        }
         ended = reading => ended,
         ended = writing => ended,
     };

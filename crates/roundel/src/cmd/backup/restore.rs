@@ -146,7 +146,8 @@ fn restore_files(
             extract(&source.store, name, to)?;
         }
         let lost: Vec<String> = restored.lost.iter().map(ToString::to_string).chain(source.lost()).collect();
-        let fetched = bytes_of_store(&found) - source.left() - bytes_not_wanted(&found, wanted.shards);
+        let left = source.left().saturating_add(bytes_not_wanted(&found, wanted.shards));
+        let fetched = bytes_of_store(&found).saturating_sub(left);
         print(format!(
             "{} RRDs restored below {}, for which {fetched} of {} bytes were fetched\n",
             chosen.len(),

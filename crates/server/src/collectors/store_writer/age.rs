@@ -57,7 +57,7 @@ impl Ages {
 
 /// When an RRD had its last reading, if it had one.
 fn last_reading(engine: &dyn Engine, name: &[u8]) -> Option<i64> {
-    let status = engine.status(&RrdName::new(name).ok()?).ok()?;
+    let status = engine.status_for_change(&RrdName::new(name).ok()?).ok()?;
     let unit = i64::from(status.definition.units_per_second.max(1));
     status.is_updated.then(|| status.last_update.whole.div_euclid(unit))
 }

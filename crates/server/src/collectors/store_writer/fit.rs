@@ -46,7 +46,7 @@ pub(super) async fn fit_all(
 
 fn fit_one(engine: &dyn Engine, name: &[u8], spec: &RrdSpec) -> Result<(), WriteError> {
     let name = RrdName::new(name).map_err(|error| WriteError::Definition(error.to_string()))?;
-    let status = engine.status(&name).map_err(WriteError::Store)?;
+    let status = engine.status_for_change(&name).map_err(WriteError::Store)?;
     if spec.tunes() {
         tune(engine, &name, &status.definition, spec)?;
     }

@@ -27,7 +27,10 @@ pub fn rename(
     to: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
-    let (from, _) = find(service, from, |engine, name| engine.status(name))?;
+    let (from, _) = find(service, from, |engine, name| match change {
+        Change::Rename => engine.status_for_change(name),
+        Change::Copy => engine.status(name),
+    })?;
     let to = target(service, to)?;
     let engine = &service.engine;
     let (done, status) = match change {

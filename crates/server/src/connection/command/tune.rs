@@ -12,7 +12,7 @@ use crate::service::Service;
 /// # Errors
 /// When there is no such RRD, or the arguments are refused.
 pub fn tune(service: &Service, word: &[u8], words: Words<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let (named, _) = find(service, word, |engine, name| engine.status(name))?;
+    let (named, _) = find(service, word, |engine, name| engine.status_for_change(name))?;
     let words = words.map(|word| text(&word).map(str::to_string)).collect::<Result<Vec<_>, _>>()?;
     match service.engine.tune(&named.name, &words) {
         Ok(()) => {

@@ -22,7 +22,7 @@ pub struct RefusedUpdate {
 
 /// The refusal, which depends on whether the RRD exists.
 pub fn refuse(service: &Service, update: &RefusedUpdate) -> Refusal {
-    match service.engine.status(&update.named.name) {
+    match service.engine.status_for_change(&update.named.name) {
         Ok(status) => {
             let units_per_second = status.definition.units_per_second;
             let last = status.last_update.in_seconds(units_per_second);

@@ -264,6 +264,7 @@ fn what_may_be_read_and_not_written_is_refused() {
         assert!(answer.contains(said), "{line}: {answer}");
     }
     assert!(!writer.say("UPDATE moved/other.rrd 1000000060@1").contains("No such file"));
+    what_may_only_be_written_stays_unknown(&whole, &mut writer);
     assert_eq!(get_as(&whole, Some("ann"), "/metrics").status, 403);
     assert_eq!(get_as(&whole, Some("unknown"), "/metrics").status, 401);
     let audit = std::fs::read_to_string(whole.path("audit")).unwrap();
@@ -272,6 +273,44 @@ fn what_may_be_read_and_not_written_is_refused() {
     assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "top.rrd", "\"detail\":\"remove\""]), "{audit}");
     assert!(has(&["\"who\":\"ann\"", "\"what\":\"refused\"", "\"detail\":\"/metrics\""]), "{audit}");
     assert!(has(&["\"who\":\"127.0.0.1:", "a password or token that is not known"]), "{audit}");
+}
+
+/// Neither times nor definition nor values of an RRD that may only be written are told, over any door.
+fn what_may_only_be_written_stays_unknown(whole: &Roundel, writer: &mut Text) {
+    for line in [
+        "LAST NAME",
+        "FIRST NAME 0",
+        "STAT NAME",
+        "FLUSH NAME",
+        "CREATE moved/copy.rrd -t NAME",
+        "EXPORT NAME",
+        "COPY NAME moved/copy.rrd",
+    ] {
+        let said =
+            |writer: &mut Text, name: &str| writer.say(&line.replace("NAME", name)).replace(name, "NAME");
+        let (there, missing) = (said(writer, "moved/other.rrd"), said(writer, "moved/none.rrd"));
+        assert_eq!(there, missing, "{line}");
+        assert!(there.starts_with('-') && there.contains("NAME"), "{line}: {there}");
+    }
+    let rows = writer.say("UPDATEV moved/other.rrd 1000000070:2");
+    assert!(rows.starts_with("0 Rows of "), "{rows}");
+    assert!(
+        writer.say("UPDATEV moved/other.rrd 1000000070:2").contains("illegal attempt to update"),
+        "it was applied"
+    );
+    assert_eq!(writer.say("TUNE moved/other.rrd -h v:50"), "0 RRD tuned OK\n");
+    for target in [
+        "/rrd/NAME",
+        "/api/v1/info/NAME.rrd",
+        "/api/v1/graphs?name=NAME.rrd",
+        "/api/v1/fetch/NAME.rrd?cf=AVERAGE",
+    ] {
+        let get = |name: &str| {
+            let answer = get_as(whole, Some("writer"), &target.replace("NAME", name));
+            (answer.status, answer.text().replace(name, "NAME"))
+        };
+        assert_eq!(get("moved/other"), get("moved/none"), "{target}");
+    }
 }
 
 /// In the files layout it can be seen: what waits to be written is written, or still waits.
