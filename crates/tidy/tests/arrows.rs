@@ -103,7 +103,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("nix", &["server", "cli", "store"]),
     ("flate2", &["collect", "render", "server"]),
     ("bcrypt", &["server"]),
-    ("rustls", &["backup", "client", "server"]),
+    ("rustls", &["backup", "bench", "client", "server"]),
     ("object_store", &["backup"]),
     ("ring", &["backup"]),
     ("serde-saphyr", &["server"]),
