@@ -75,7 +75,7 @@ impl Filler {
     /// # Errors
     /// [`TooManyRows`].
     pub fn new(definition: Definition, start: i64) -> Result<Self, TooManyRows> {
-        let rows = definition.rra.iter().map(|rra| rra.row_count as u64);
+        let rows = definition.rra.iter().map(|rra| rra.row_count);
         let values = rows.fold(0, u64::saturating_add).saturating_mul(definition.ds.len() as u64);
         if values > VALUES_MAX {
             return Err(TooManyRows { values });
