@@ -100,7 +100,8 @@ fn number(bytes: &[u8], at: usize) -> Result<u32, WhisperError> {
 }
 
 impl WhisperFile {
-    /// Reads a file. Points after `latest`, in seconds since the epoch, are none: a damaged one would make all others too old.
+    /// Reads a file. Points that end after `latest`, in seconds since the epoch, are none: a damaged one would make all others too
+    /// old, and today's point of an archive of days would have the RRD take nothing until tomorrow.
     ///
     /// # Errors
     /// [`WhisperError`].
@@ -148,11 +149,12 @@ impl WhisperFile {
             let value = bytes.last_chunk().map_or(f64::NAN, |value| f64::from_be_bytes(*value));
             (i64::from(time), value)
         };
-        let all = |ring: &'_ [u8]| {
+        let all = |(ring, (seconds, _)): (&&[u8], &(u64, u64))| {
+            let last = latest.saturating_sub(*seconds as i64);
             let points = ring.chunks_exact(POINT_BYTES).map(point);
-            points.filter(|(time, _)| (1..=latest).contains(time)).collect::<Vec<_>>()
+            points.filter(|(time, _)| (1..=last).contains(time)).collect::<Vec<_>>()
         };
-        let points: Vec<Vec<(i64, f64)>> = rings.iter().map(|ring| all(ring)).collect();
+        let points: Vec<Vec<(i64, f64)>> = rings.iter().zip(&self.archives).map(all).collect();
         let newest = points.iter().flatten().map(|(time, _)| *time).max().unwrap_or(0);
         let (finest, _) = self.archives[0];
         for ((seconds, count), mut points) in self.archives.clone().into_iter().zip(points) {
@@ -286,6 +288,8 @@ mod tests {
         let bytes = file(1, &[(60, 6, &[(6000, 1.0), (6060, 2.0), (4_294_967_280, 3.0)])]);
         let file = WhisperFile::decode(&bytes, 10_000).expect("a file");
         assert_eq!(file.point_count(), 2);
+        let today = self::file(1, &[(86_400, 6, &[(86_400, 1.0), (172_800, 2.0)])]);
+        assert_eq!(WhisperFile::decode(&today, 180_000).expect("a file").point_count(), 1);
         let rrd = file.to_rrd("value", None).expect("an RRD");
         assert_eq!(Selection::default().runs(&rrd)[0].values, [1.0, 2.0]);
     }

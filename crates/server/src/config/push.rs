@@ -259,7 +259,8 @@ mod tests {
     fn what_is_wrong_in_carbons_files_is_told() {
         let carbon = tempfile::tempdir().unwrap();
         let file = carbon.path().join("storage-schemas.conf");
-        let text = "[ahead]\npattern = (?=x)\nretentions = 60s:1d\n[all]\npattern = .*\nretentions = 60s:1d\n";
+        let text =
+            "[ahead]\npattern = (?=x)\nretentions = 60s:1d\n[all]\npattern = .*\nretentions = 60s:1d\n";
         std::fs::write(&file, text).unwrap();
         let settings = parse(&format!("[carbon]\nschemas = '{}'\n", file.display()), "x.toml").unwrap();
         let [remark] = settings.remarks.as_slice() else { panic!("{:?}", settings.remarks) };
