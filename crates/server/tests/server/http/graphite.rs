@@ -6,7 +6,7 @@ use roundel_server::service::CreatePolicy;
 use serde_json::{Value, json};
 
 use crate::common::Roundel;
-use crate::common::http::{get, request, request_with};
+use crate::common::http::{get, request, send};
 
 const START: i64 = 1_700_000_000;
 
@@ -184,7 +184,7 @@ fn refusals_are_texts_that_say_what_to_do() {
     }
     for kind in ["application/json", "multipart/form-data; boundary=x"] {
         let kind = format!("Content-Type: {kind}\r\n");
-        let answer = request_with(&roundel, "POST", "/render", &kind, "target=top.in");
+        let answer = send(&roundel, "POST", "/render", &kind, b"target=top.in");
         assert!(answer.status == 400 && answer.text().contains("www-form-urlencoded"), "{}", answer.text());
     }
     for path in
