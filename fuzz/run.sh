@@ -3,7 +3,7 @@
 #
 #   fuzz/run.sh [SECONDS] [TARGET...]
 #
-# Needs the nightly compiler and cargo-fuzz (cargo install cargo-fuzz). The same entry points run under the
+# Needs the nightly compiler and cargo-fuzz (rustup toolchain install nightly; cargo install cargo-fuzz --locked). The same entry points run under the
 # stable compiler, driven by seeds, in the unit tests (`cargo test fuzzing`).
 set -eu
 cd "$(dirname "$0")"

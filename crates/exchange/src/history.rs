@@ -54,15 +54,34 @@ pub struct Collected {
 }
 
 /// All series of a source.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct History {
     /// By [`ingest::sample::Series::key`].
     series: HashMap<Vec<u8>, Collected>,
     samples: usize,
     scratch: Samples,
+    /// The last time that counts, in milliseconds since the epoch.
+    latest: i64,
+    ahead: u64,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History::until(i64::MAX)
+    }
 }
 
 impl History {
+    /// Takes samples up to `latest`, in milliseconds since the epoch: an RRD that had a later one would take nothing until then.
+    pub fn until(latest: i64) -> Self {
+        History { series: HashMap::new(), samples: 0, scratch: Samples::default(), latest, ahead: 0 }
+    }
+
+    /// How many samples were later than that.
+    pub fn ahead(&self) -> u64 {
+        self.ahead
+    }
+
     /// Adds samples of a series.
     ///
     /// # Errors
@@ -74,6 +93,7 @@ impl History {
         kind: Kind,
         points: &[(i64, f64)],
     ) -> Result<Result<(), SeriesError>, HistoryError> {
+        let given = points.len() as u64;
         self.scratch.clear();
         let mut writer = self.scratch.begin(name);
         labels.into_iter().for_each(|(label, value)| writer.label(label, value));
@@ -81,6 +101,9 @@ impl History {
             Ok(number) => number,
             Err(error) => return Ok(Err(error)),
         };
+        let counts = |point: &&(i64, f64)| point.0 <= self.latest;
+        let points: Vec<(i64, f64)> = points.iter().filter(counts).copied().collect();
+        self.ahead += given - points.len() as u64;
         self.samples += points.len();
         if self.samples > SAMPLES_MAX {
             return Err(HistoryError::TooManySamples);
@@ -88,10 +111,10 @@ impl History {
         let key = self.scratch.series(number).key();
         let is_full = self.series.len() >= SERIES_MAX;
         match self.series.get_mut(key) {
-            Some(series) => series.points.extend_from_slice(points),
+            Some(series) => series.points.extend(points),
             None if is_full => return Err(HistoryError::TooManySeries),
             None => {
-                self.series.insert(key.to_vec(), Collected { kind, points: points.to_vec() });
+                self.series.insert(key.to_vec(), Collected { kind, points });
             }
         }
         Ok(Ok(()))
@@ -104,6 +127,10 @@ impl History {
     pub fn absorb(&mut self, samples: &Samples) -> Result<(), HistoryError> {
         for sample in samples.samples() {
             let Some(time) = sample.time else { continue };
+            if time > self.latest {
+                self.ahead += 1;
+                continue;
+            }
             self.samples += 1;
             if self.samples > SAMPLES_MAX {
                 return Err(HistoryError::TooManySamples);

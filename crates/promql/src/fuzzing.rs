@@ -125,6 +125,30 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_labels_take_memory_and_have_a_longest() {
+        let nested = |depth: usize, begin: &str, end: &str| {
+            format!("{}a{}", begin.repeat(depth), format!(",{end})").repeat(depth))
+        };
+        let replaced = format!("\"x\",\"{}\",\"x\",\"(.*)\"", "$1".repeat(30));
+        let joined = "\"x\",\"-\",\"x\",\"x\",\"x\",\"x\"";
+        let evaluated = |text: String, bytes: u64| {
+            let expr = parse(&text).unwrap();
+            evaluate(&expr, Grid::at(240_000), false, &Options::default(), &mut Few { bytes })
+        };
+        for (function, end, depth) in [("label_replace", replaced.as_str(), 2), ("label_join", joined, 5)] {
+            let begin = format!("{function}(");
+            let refused = evaluated(nested(12, &begin, end), 1 << 40).unwrap_err().to_string();
+            assert_eq!(refused, format!("{function}() makes a label of more than 65536 bytes"));
+            let refused = evaluated(nested(depth, &begin, end), 900).unwrap_err().to_string();
+            assert_eq!(refused, "no memory", "{function}");
+            let Data::Vector(columns) = evaluated(nested(depth, &begin, end), 1 << 20).unwrap().data else {
+                panic!("{function}")
+            };
+            assert!(columns[0].labels.get("x").len() >= 900, "{columns:?}");
+        }
+    }
+
+    #[test]
     fn the_deepest_expressions_fit_on_a_small_stack() {
         let deep = |depth: usize| format!("{}a{}", "abs(".repeat(depth), ")".repeat(depth));
         let chain = vec!["a"; 195].join(" + ");

@@ -430,6 +430,7 @@ impl Reader<'_> {
         let access = self.access(file.access)?;
         let mut gmetad = file.gmetad.unwrap_or_default();
         gmetad.set_directory(&absolute(Path::new("."))?);
+        let (carbon_rules, remarks) = self.carbon_rules(&file.carbon)?;
         let mut settings = Settings {
             layout,
             sync: self.sync(&file.sync)?,
@@ -469,7 +470,8 @@ impl Reader<'_> {
             forward: self.forward(&file.forward, &file.layout)?,
             sinks: self.sinks(&file.sink)?,
             metrics: self.metrics(file.metric)?,
-            ingest: self.ingest(&file.ingest, file.create, self.carbon_rules(&file.carbon)?)?,
+            ingest: self.ingest(&file.ingest, file.create, carbon_rules)?,
+            remarks,
             push: self.push(&file.carbon, &file.statsd, &file.influx)?,
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)

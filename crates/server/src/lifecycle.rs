@@ -92,8 +92,8 @@ pub fn run(settings: Settings) -> Result<(), LifecycleError> {
     machine::survive_file_size_limit().map_err(|error| fail(format!("cannot handle signals: {error}")))?;
     let log = logging::start(&settings).map_err(fail)?;
     confine_if_possible(&settings);
-    if let Some(unknown) = foreign {
-        tracing::warn!("{unknown}");
+    for remark in foreign.iter().chain(&settings.remarks) {
+        tracing::warn!("{remark}");
     }
     let permissions = sockets.rrdcached.iter().map(|(_, permissions)| Arc::clone(permissions)).collect();
     let reloading = Reloading { program: Program::Daemon, started, permissions, log };

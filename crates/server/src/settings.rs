@@ -244,6 +244,8 @@ pub struct Settings {
     pub sinks: Vec<crate::sink::SinkSettings>,
     /// What RRDs are called as metrics, before the rules that are shipped.
     pub metrics: MetricRules,
+    /// What a reader of the configuration should know that is no error: sections of carbon's files that cannot be used.
+    pub remarks: Vec<String>,
     /// The file to read again on SIGHUP.
     pub config_file: Option<PathBuf>,
 }
@@ -340,6 +342,7 @@ impl Settings {
             forward: Vec::new(),
             sinks: Vec::new(),
             metrics: MetricRules::default(),
+            remarks: Vec::new(),
             config_file: None,
         }
     }

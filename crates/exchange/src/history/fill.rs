@@ -1,5 +1,6 @@
 //! A newly made RRD that takes its past as updates, in memory.
 
+use std::fmt;
 use std::io::Write;
 
 use rrd::content::Rrd;
@@ -17,6 +18,24 @@ use crate::rows::MS;
 const MICROS: i64 = 1000;
 /// Times in milliseconds that history may have.
 pub const TIMES: std::ops::RangeInclusive<i64> = 0..=TIME_MAX;
+
+/// Rows that an RRD may have while it is filled: 1 GiB of values.
+const VALUES_MAX: u64 = 128 << 20;
+
+/// An RRD whose rows do not fit in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyRows {
+    values: u64,
+}
+
+impl fmt::Display for TooManyRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values = self.values;
+        write!(f, "its archives have {values} rows, more than {VALUES_MAX}; give shorter ones (--archives)")
+    }
+}
+
+impl std::error::Error for TooManyRows {}
 
 /// An RRD of one data source while it is filled.
 #[derive(Debug)]
@@ -52,7 +71,15 @@ impl RowSink for Rings<'_> {
 
 impl Filler {
     /// An RRD that begins at `start`, in milliseconds since the epoch; rounded down to a primary point.
-    pub fn new(definition: Definition, start: i64) -> Self {
+    ///
+    /// # Errors
+    /// [`TooManyRows`].
+    pub fn new(definition: Definition, start: i64) -> Result<Self, TooManyRows> {
+        let rows = definition.rra.iter().map(|rra| rra.row_count);
+        let values = rows.fold(0, u64::saturating_add).saturating_mul(definition.ds.len() as u64);
+        if values > VALUES_MAX {
+            return Err(TooManyRows { values });
+        }
         let units = start.saturating_mul(i64::from(definition.units_per_second)).div_euclid(MS);
         let step = definition.step as i64;
         let live = new_live(&definition, units.div_euclid(step) * step);
@@ -63,7 +90,7 @@ impl Filler {
         };
         let rings = definition.rra.iter().map(ring).collect();
         let (scratch, text) = (Scratch::default(), Vec::new());
-        Filler { definition, shape, live, scratch, rings, text, heartbeat: None, refused: 0 }
+        Ok(Filler { definition, shape, live, scratch, rings, text, heartbeat: None, refused: 0 })
     }
 
     /// While it is filled, only [`Filler::interval`] says what is unknown, not the heartbeat.
@@ -157,7 +184,7 @@ mod tests {
     #[test]
     fn rows_are_the_intervals_and_gaps_are_unknown() {
         let args = ["DS:value:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:10", "RRA:AVERAGE:0.5:5:4"];
-        let mut filler = Filler::new(definition(&args), 600_000).by_intervals();
+        let mut filler = Filler::new(definition(&args), 600_000).expect("few rows").by_intervals();
         for (minute, value) in [(10, 1.0), (11, 2.0), (12, 3.0), (13, 4.0), (14, 5.0), (20, 7.0), (21, 9.0)] {
             filler.interval(minute * 60_000, (minute + 1) * 60_000, value);
         }
@@ -174,7 +201,8 @@ mod tests {
 
     #[test]
     fn what_is_not_newer_is_counted() {
-        let mut filler = Filler::new(definition(&["DS:v:GAUGE:120:U:U", "RRA:LAST:0.5:1:5"]), 0);
+        let mut filler =
+            Filler::new(definition(&["DS:v:GAUGE:120:U:U", "RRA:LAST:0.5:1:5"]), 0).expect("few rows");
         for time in [60_000, 60_000, 30_000, -1, i64::MAX, 120_500] {
             filler.point(time, 1.0);
         }

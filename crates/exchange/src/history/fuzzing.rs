@@ -8,7 +8,7 @@ use super::{History, servers};
 /// A Whisper file: what is one becomes an RRD, or its archives are refused.
 pub fn fuzz_whisper(bytes: &[u8]) {
     // Rows take no more memory than the points that a file has, but for the shortest files; so they are bounded by its size.
-    if let Ok(file) = WhisperFile::decode(bytes) {
+    if let Ok(file) = WhisperFile::decode(bytes, i64::from(u32::MAX)) {
         let _refused = file.to_rrd("value", None).err();
     }
 }
@@ -76,7 +76,7 @@ mod tests {
             whisper.extend(time.to_be_bytes());
             whisper.extend(f64::from(time).to_be_bytes());
         }
-        assert!(WhisperFile::decode(&whisper).is_ok());
+        assert!(WhisperFile::decode(&whisper, i64::MAX).is_ok());
         let lines = b"# TYPE a counter\na_total{b=\"c\\\"d\",e=\"\"} 1.5 1700000000.25 # {x=\"y\"} 1\n{\"n m\",l=\"v\"} NaN 1700000060000\n";
         let matrix = br#"{"status":"success","data":{"result":[{"metric":{"__name__":"a"},"values":[[1.5,"1"],[9e15,"+Inf"]]}]}}"#;
         let render = br#"[{"target":"a.b;c=d","datapoints":[[1.5,60],[null,120]]}]"#;

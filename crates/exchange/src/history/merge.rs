@@ -80,7 +80,8 @@ mod tests {
         let step = Step { units: 60, units_per_second: 1 };
         let options = CreateOptions { step, limits: Limits::STORE, file_name: b"x" };
         let mut filler =
-            Filler::new(parse_create(&options, &args).expect("a definition"), minutes.start * 60_000);
+            Filler::new(parse_create(&options, &args).expect("a definition"), minutes.start * 60_000)
+                .expect("few rows");
         minutes.for_each(|minute| filler.point((minute + 1) * 60_000, value));
         filler.finish().0
     }

@@ -129,7 +129,8 @@ impl HistoryTable {
         let definition = new.definition(&path)?;
         let first = collected.points.iter().map(|(time, _)| *time).find(|time| TIMES.contains(time));
         let first = first.ok_or("none of its times can be an RRD's: is their unit another one?")?;
-        let mut filler = Filler::new(definition, first.saturating_sub(new.step as i64 * MS).max(0));
+        let filler = Filler::new(definition, first.saturating_sub(new.step as i64 * MS).max(0));
+        let mut filler = filler.map_err(|error| error.to_string())?;
         for (time, value) in &collected.points {
             filler.point(*time, *value);
         }
@@ -186,6 +187,31 @@ mod tests {
             let (key, collected) = history.into_series().remove(0);
             assert_eq!(table.fill(&key, &collected).is_ok(), is_filled, "{points:?}");
         }
+    }
+
+    #[test]
+    fn more_rows_than_fit_in_memory_are_refused() {
+        let mut table =
+            HistoryTable::new(None, None, &["RRA:AVERAGE:0.5:1:99999999999".to_string()]).expect("rules");
+        let mut history = History::default();
+        history.add("a", [], Kind::Gauge, &[(0, 1.0), (60_000, 1.0)]).expect("room").expect("a series");
+        let (key, collected) = history.into_series().remove(0);
+        let why = table.fill(&key, &collected).expect_err("too many");
+        assert!(why.contains("99999999999 rows") && why.contains("--archives"), "{why}");
+    }
+
+    #[test]
+    fn samples_later_than_the_last_time_do_not_count() {
+        let mut history = History::until(60_000);
+        let points = [(0, 1.0), (60_000, 2.0), (60_001, 3.0)];
+        history.add("a", [], Kind::Gauge, &points).expect("room").expect("a series");
+        let mut pushed = ingest::sample::Samples::default();
+        let series = pushed.begin("a").end(Kind::Gauge).expect("a series");
+        pushed.push(series, Some(1000), 1.5);
+        pushed.push(series, Some(i64::MAX), 4.0);
+        history.absorb(&pushed).expect("room");
+        assert_eq!(history.ahead(), 2);
+        assert_eq!(history.into_series()[0].1.points, [(0, 1.0), (1000, 1.5), (60_000, 2.0)]);
     }
 
     #[test]

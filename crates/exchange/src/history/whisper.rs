@@ -100,11 +100,12 @@ fn number(bytes: &[u8], at: usize) -> Result<u32, WhisperError> {
 }
 
 impl WhisperFile {
-    /// Reads a file.
+    /// Reads a file. Points that end after `latest`, in seconds since the epoch, are none: a damaged one would make all others too
+    /// old, and today's point of an archive of days would have the RRD take nothing until tomorrow.
     ///
     /// # Errors
     /// [`WhisperError`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, WhisperError> {
+    pub fn decode(bytes: &[u8], latest: i64) -> Result<Self, WhisperError> {
         let method = Method::of_number(number(bytes, 0)?);
         let method = method.ok_or(WhisperError::Header("its aggregation method is unknown"))?;
         let xff = f32::from_bits(number(bytes, 8)?);
@@ -138,20 +139,22 @@ impl WhisperFile {
             rings.push(ring.ok_or(WhisperError::Short)?);
         }
         let mut file = WhisperFile { method, xff, archives, runs: Vec::new(), borders: Vec::new() };
-        file.read(&rings);
+        file.read(&rings, latest);
         Ok(file)
     }
 
-    fn read(&mut self, rings: &[&[u8]]) {
+    fn read(&mut self, rings: &[&[u8]], latest: i64) {
         let point = |bytes: &[u8]| {
             let time = bytes.first_chunk().map_or(0, |time| u32::from_be_bytes(*time));
             let value = bytes.last_chunk().map_or(f64::NAN, |value| f64::from_be_bytes(*value));
             (i64::from(time), value)
         };
-        let all = |ring: &'_ [u8]| {
-            ring.chunks_exact(POINT_BYTES).map(point).filter(|(time, _)| *time > 0).collect::<Vec<_>>()
+        let all = |(ring, (seconds, _)): (&&[u8], &(u64, u64))| {
+            let last = latest.saturating_sub(*seconds as i64);
+            let points = ring.chunks_exact(POINT_BYTES).map(point);
+            points.filter(|(time, _)| (1..=last).contains(time)).collect::<Vec<_>>()
         };
-        let points: Vec<Vec<(i64, f64)>> = rings.iter().map(|ring| all(ring)).collect();
+        let points: Vec<Vec<(i64, f64)>> = rings.iter().zip(&self.archives).map(all).collect();
         let newest = points.iter().flatten().map(|(time, _)| *time).max().unwrap_or(0);
         let (finest, _) = self.archives[0];
         for ((seconds, count), mut points) in self.archives.clone().into_iter().zip(points) {
@@ -227,7 +230,8 @@ impl WhisperFile {
         points.extend(&self.borders);
         points.sort_by_key(|(start, _, _)| *start);
         let start = points.first().map_or(0, |(start, _, _)| *start);
-        let mut filler = Filler::new(definition, start).by_intervals();
+        let filler = Filler::new(definition, start);
+        let mut filler = filler.map_err(|error| WhisperError::Definition(error.to_string()))?.by_intervals();
         for (start, end, value) in points {
             filler.interval(start, end, value);
         }
@@ -268,7 +272,7 @@ mod tests {
         // Six minutes of one minute, before them ten minutes of five.
         let fine: Vec<(u32, f64)> = (0..6).map(|minute| (6000 + minute * 60, f64::from(minute))).collect();
         let bytes = file(1, &[(60, 6, &fine), (300, 4, &[(5100, 10.0), (5400, 20.0), (6000, 2.0)])]);
-        let file = WhisperFile::decode(&bytes).expect("a file");
+        let file = WhisperFile::decode(&bytes, i64::MAX).expect("a file");
         let rrd = file.to_rrd("value", None).expect("an RRD");
         let runs = Selection { archives: Archives::All, ..Selection::default() }.runs(&rrd);
         let rows = |index: usize| {
@@ -280,9 +284,21 @@ mod tests {
     }
 
     #[test]
+    fn a_point_of_the_future_does_not_make_the_others_old() {
+        let bytes = file(1, &[(60, 6, &[(6000, 1.0), (6060, 2.0), (4_294_967_280, 3.0)])]);
+        let file = WhisperFile::decode(&bytes, 10_000).expect("a file");
+        assert_eq!(file.point_count(), 2);
+        let today = self::file(1, &[(86_400, 6, &[(86_400, 1.0), (172_800, 2.0)])]);
+        assert_eq!(WhisperFile::decode(&today, 180_000).expect("a file").point_count(), 1);
+        let rrd = file.to_rrd("value", None).expect("an RRD");
+        assert_eq!(Selection::default().runs(&rrd)[0].values, [1.0, 2.0]);
+    }
+
+    #[test]
     fn coarse_sums_become_averages() {
         let bytes = file(2, &[(60, 5, &[(6000, 3.0)]), (300, 4, &[(5400, 20.0)])]);
-        let rrd = WhisperFile::decode(&bytes).expect("a file").to_rrd("value", None).expect("an RRD");
+        let rrd =
+            WhisperFile::decode(&bytes, i64::MAX).expect("a file").to_rrd("value", None).expect("an RRD");
         let runs = Selection { archives: Archives::All, ..Selection::default() }.runs(&rrd);
         assert_eq!((runs[1].times.clone(), runs[1].values.clone()), (vec![5_700_000], vec![4.0]));
     }
@@ -290,14 +306,14 @@ mod tests {
     #[test]
     fn what_is_no_whisper_file_is_refused_by_name() {
         let good = file(1, &[(60, 6, &[]), (300, 4, &[])]);
-        assert!(WhisperFile::decode(&good).is_ok());
+        assert!(WhisperFile::decode(&good, i64::MAX).is_ok());
         for length in 0..good.len() {
-            assert_eq!(WhisperFile::decode(&good[..length]), Err(WhisperError::Short), "{length}");
+            assert_eq!(WhisperFile::decode(&good[..length], i64::MAX), Err(WhisperError::Short), "{length}");
         }
         let changed = |at: usize, number: u32| {
             let mut bytes = good.clone();
             bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
-            WhisperFile::decode(&bytes).expect_err("refused").to_string()
+            WhisperFile::decode(&bytes, i64::MAX).expect_err("refused").to_string()
         };
         assert!(changed(0, 99).contains("aggregation method"));
         assert!(changed(8, 2f32.to_bits()).contains("xFilesFactor"));

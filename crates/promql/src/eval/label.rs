@@ -4,7 +4,12 @@ use crate::ast::Expr;
 use crate::labels::NAME;
 use crate::value::{Column, Grid, is_absent};
 
-use super::{Evaluator, Result, merge, refuse};
+use super::{EvalError, Evaluator, Result, merge, refuse};
+
+/// The most bytes of a label's value that a query makes; series are pushed with fewer. Calls within calls would multiply them.
+const VALUE_BYTES_MAX: usize = 64 << 10;
+/// The most bytes of a value that is made only to see that it is too long: what a replacement repeats is not known before.
+const MADE_BYTES_MAX: usize = 1 << 20;
 
 impl Evaluator<'_> {
     pub(super) fn label_replace(&mut self, arguments: &[Expr], grid: Grid) -> Result<Vec<Column>> {
@@ -23,10 +28,15 @@ impl Evaluator<'_> {
         }
         let mut columns = self.vector(&arguments[0], grid)?;
         for column in &mut columns {
-            let Some(found) = regex.captures(column.labels.get(source)) else { continue };
+            let text = column.labels.get(source);
+            let Some(found) = regex.captures(text) else { continue };
+            let references = replacement.matches('$').count();
+            if replacement.len() + references * text.len() > MADE_BYTES_MAX {
+                return too_long("label_replace");
+            }
             let mut value = String::new();
             found.expand(replacement, &mut value);
-            set(column, target, &value);
+            self.set(column, target, &value, "label_replace")?;
         }
         merge(columns)
     }
@@ -46,10 +56,26 @@ impl Evaluator<'_> {
         let mut columns = self.vector(&arguments[0], grid)?;
         for column in &mut columns {
             let values: Vec<&str> = sources.iter().map(|source| column.labels.get(source)).collect();
+            if values.iter().map(|value| value.len() + separator.len()).sum::<usize>() > MADE_BYTES_MAX {
+                return too_long("label_join");
+            }
             let value = values.join(separator);
-            set(column, target, &value);
+            self.set(column, target, &value, "label_join")?;
         }
         merge(columns)
+    }
+
+    /// Sets a label, for which there must be memory; a name that is set is not removed later.
+    fn set(&mut self, column: &mut Column, name: &str, value: &str, function: &str) -> Result<()> {
+        if value.len() > VALUE_BYTES_MAX {
+            return too_long(function);
+        }
+        self.source.reserve((name.len() + value.len()) as u64)?;
+        column.labels = column.labels.with(name, value);
+        if name == NAME {
+            column.unnamed = false;
+        }
+        Ok(())
     }
 
     pub(super) fn sort(
@@ -87,12 +113,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// Sets a label; a name that is set is not removed later.
-fn set(column: &mut Column, name: &str, value: &str) {
-    column.labels = column.labels.with(name, value);
-    if name == NAME {
-        column.unnamed = false;
-    }
+fn too_long<T>(function: &str) -> Result<T> {
+    Err(EvalError::Limit(format!("{function}() makes a label of more than {VALUE_BYTES_MAX} bytes")))
 }
 
 /// The order of two values; NaN comes last.

@@ -6,7 +6,7 @@ mod prometheus;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 use graph::language::check_span;
 use graph::plan::TimeRange;
-use query::{Format, Query, write_series};
+use query::{Format, Query, QueryError, write_series};
 use rrd::when::at::resolve_pair;
 
 use self::asked::Asked;
@@ -68,6 +68,10 @@ pub struct Arguments {
     /// [default: the first listen of http in roundel.toml here]
     #[arg(long, value_name = "URL|DIR")]
     url: Option<String>,
+    /// PromQL and Graphite: the daemon's configuration, of which the sections metric say what the RRDs of a store at rest are called
+    /// [default: roundel.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Start of the range, as rrdtool takes it: seconds, -1d, "noon yesterday", end-2h [default: end-1day]
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     start: Option<String>,
@@ -121,9 +125,10 @@ pub fn run(arguments: &Arguments) -> Result {
     if arguments.promql.is_some() || !arguments.graphite.is_empty() {
         return ask(arguments, start, end);
     }
-    if arguments.url.is_some() {
+    if arguments.url.is_some() || arguments.config.is_some() {
         return Err(
-            "--url is for --promql and --graphite; a daemon that DEFs are read of is --daemon".to_owned()
+            "--url and --config are for --promql and --graphite; a daemon that DEFs are read of is --daemon"
+                .to_owned(),
         );
     }
     let range = match arguments.maxrows {
@@ -140,8 +145,10 @@ pub fn run(arguments: &Arguments) -> Result {
         threads: arguments.threads.unwrap_or_else(processors),
     };
     let mut out = output(arguments)?;
-    let report = query.run(arguments.format.format(), &mut out).map_err(|error| error.to_string())?;
-    out.flush().map_err(|error| format!("cannot write the answer: {error}"))?;
+    let run = query.run(arguments.format.format(), &mut out);
+    let Some(report) = heard(run.and_then(|report| Ok(out.flush().map(|()| report)?)))? else {
+        return Ok(());
+    };
     for (name, why) in report.failures.iter().take(TOLD_MAX) {
         eprintln!("roundel: {name}: {why}");
     }
@@ -153,7 +160,7 @@ pub fn run(arguments: &Arguments) -> Result {
 
 /// Answers PromQL or Graphite.
 fn ask(arguments: &Arguments, start: i64, end: i64) -> Result {
-    let asked = Asked::find(arguments.url.as_deref())?;
+    let asked = Asked::find(arguments.url.as_deref(), arguments.config.as_deref())?;
     let answered = match &arguments.promql {
         Some(expression) => {
             let (step, rows) = (arguments.step as i64, arguments.maxrows.map(|rows| rows.max(1) as i64));
@@ -168,9 +175,18 @@ fn ask(arguments: &Arguments, start: i64, end: i64) -> Result {
     let closed = asked.close();
     let all = answered?;
     let mut out = output(arguments)?;
-    write_series(arguments.format.format(), &all, &mut out).map_err(|error| error.to_string())?;
-    out.flush().map_err(|error| format!("cannot write the answer: {error}"))?;
+    let written = write_series(arguments.format.format(), &all, &mut out);
+    heard(written.and_then(|()| Ok(out.flush()?)))?;
     closed
+}
+
+/// What was written, or `None` when its reader has heard enough, as `head` does.
+fn heard<T>(written: std::result::Result<T, QueryError>) -> Result<Option<T>> {
+    match written {
+        Ok(done) => Ok(Some(done)),
+        Err(QueryError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Where the answer goes.

@@ -122,6 +122,10 @@ impl Server {
         let answer = request.header("Accept", "application/json").send();
         let answer = answer.map_err(|error| failed(told(error)))?;
         let status = answer.status();
+        if let Some(location) = answer.headers().get("location").filter(|_| status.is_redirection()) {
+            let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+            return Err(failed(format!("it redirects to \"{}\"; give that URL", location.escape_debug())));
+        }
         let mut body = Vec::new();
         answer.take(BODY_BYTES_MAX + 1).read_to_end(&mut body).map_err(|error| failed(error.to_string()))?;
         if body.len() as u64 > BODY_BYTES_MAX {
@@ -194,7 +198,10 @@ mod tests {
                 &b"HTTP/1.1 404 No\r\nContent-Length: 5\r\n\r\nnone\n"[..],
                 "/pre%20fix/render answered 404: none",
             ),
-            (b"HTTP/1.1 302 No\r\nLocation: http://other/\r\nContent-Length: 0\r\n\r\n", "answered 302"),
+            (
+                b"HTTP/1.1 302 No\r\nLocation: http://other/\r\nContent-Length: 0\r\n\r\n",
+                "it redirects to \"http://other/\"",
+            ),
             (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", "cannot ask"),
             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nab", "cannot ask"),
             (b"SSH-2.0\r\n", "cannot ask"),

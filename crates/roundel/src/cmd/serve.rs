@@ -85,6 +85,9 @@ pub fn run(arguments: &Arguments) -> Result {
 pub fn validate(arguments: &ValidateArguments) -> Result {
     let settings = config::load(&arguments.config).map_err(|error| error.to_string())?;
     start_check::check(&settings).map_err(|cause| format!("{}: {cause}", arguments.config.display()))?;
+    for remark in &settings.remarks {
+        eprintln!("{}: {remark}", arguments.config.display());
+    }
     println!("{} is good", arguments.config.display());
     Ok(())
 }

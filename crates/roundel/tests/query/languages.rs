@@ -88,6 +88,15 @@ fn promql_and_graphite_are_answered_by_a_daemon_and_at_rest() {
     for ((words, want), got) in questions().iter().zip(&at_rest) {
         assert!(got.starts_with(want), "{words:?}: {got}");
     }
+    // A configuration says what RRDs are called, also without its daemon.
+    let rules = "[[metric]]\npath = 'ports/(?<port>.*)'\nname = 'port'\n";
+    fs::write(directory.join("rules.toml"), rules).unwrap();
+    let (count, _) = &questions()[0];
+    let named: Vec<String> =
+        count.iter().map(|word| word.replace("count(rrd_in)", "port_in{port=\"x\"}")).collect();
+    let more = ["--url", "store", "-f", "csv", "--config", "rules.toml"];
+    assert!(ask(&named, &more).contains(",port_in,in,x,ports/x,"), "{}", ask(&named, &more));
+    assert_eq!(ask(&named, &more[..4]), "series,time,value\n");
     // Without a URL, what roundel.toml here says.
     let served = Served::start(&directory);
     for ((words, _), want) in questions().iter().zip(&at_rest) {

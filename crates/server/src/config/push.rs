@@ -193,8 +193,11 @@ impl Reader<'_> {
         }
     }
 
-    /// The rules that carbon's files stand for; what is wrong in them is logged.
-    pub(super) fn carbon_rules(&self, given: &FileCarbon) -> Result<Vec<CreateRule>, ConfigError> {
+    /// The rules that carbon's files stand for, and what is wrong in them: carbon, too, leaves such sections out and goes on.
+    pub(super) fn carbon_rules(
+        &self,
+        given: &FileCarbon,
+    ) -> Result<(Vec<CreateRule>, Vec<String>), ConfigError> {
         let read = |key: &str, file: &Option<Spanned<PathBuf>>| match file {
             None => Ok(None),
             Some(file) => {
@@ -209,7 +212,7 @@ impl Reader<'_> {
         let schemas = read("schemas", &given.schemas)?;
         let aggregation = read("aggregation", &given.aggregation)?;
         if schemas.is_none() && aggregation.is_none() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         let mut faults = Vec::new();
         let schemas = CarbonSchemas::parse(
@@ -217,10 +220,7 @@ impl Reader<'_> {
             aggregation.as_deref(),
             &mut |file, fault| faults.push(format!("{file}: {fault}")),
         );
-        for fault in faults {
-            tracing::warn!("{fault}");
-        }
-        Ok(schemas.rules(given.path.as_deref().unwrap_or("series/{name/}")))
+        Ok((schemas.rules(given.path.as_deref().unwrap_or("series/{name/}")), faults))
     }
 }
 
@@ -253,6 +253,18 @@ mod tests {
         let statsd = settings.statsd.unwrap();
         assert!(matches!(statsd.anonymous, Anonymous::Account(_)));
         assert_eq!((statsd.flush_seconds, statsd.options.percentiles), (30, vec![50.0, 99.9]));
+    }
+
+    #[test]
+    fn what_is_wrong_in_carbons_files_is_told() {
+        let carbon = tempfile::tempdir().unwrap();
+        let file = carbon.path().join("storage-schemas.conf");
+        let text =
+            "[ahead]\npattern = (?=x)\nretentions = 60s:1d\n[all]\npattern = .*\nretentions = 60s:1d\n";
+        std::fs::write(&file, text).unwrap();
+        let settings = parse(&format!("[carbon]\nschemas = '{}'\n", file.display()), "x.toml").unwrap();
+        let [remark] = settings.remarks.as_slice() else { panic!("{:?}", settings.remarks) };
+        assert!(remark.starts_with("storage-schemas.conf: line 2: ") && remark.contains("(?=x)"), "{remark}");
     }
 
     #[test]

@@ -85,14 +85,27 @@ async fn run(
     (uri, headers, body): (Uri, HeaderMap, Bytes),
     answer: impl FnOnce(&Graphite, &HeaderMap, Query) -> Result<Response, GraphiteRefusal>,
 ) -> Response {
-    let query = match Query::of_request(&uri, &body) {
+    let query = match form_of(&headers, &body).and_then(|form| Ok(Query::of_request(&uri, form)?)) {
         Ok(query) => query,
-        Err(failure) => return GraphiteRefusal::from(failure).into_response(),
+        Err(refusal) => return refusal.into_response(),
     };
     match state.work.run(|| Ok(answer(state, &headers, query))).await {
         Ok(Ok(response)) => response,
         Ok(Err(refusal)) => refusal.into_response(),
         Err(failure) => GraphiteRefusal::from(failure).into_response(),
+    }
+}
+
+/// The body, which has parameters. One of another kind has none that could be found, and would be answered by an empty picture.
+fn form_of<'a>(headers: &HeaderMap, body: &'a Bytes) -> Result<&'a [u8], GraphiteRefusal> {
+    let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
+    match kind {
+        Some(kind) if kind.starts_with(b"multipart/") || kind.starts_with(b"application/json") => {
+            Err(GraphiteRefusal::bad(
+                "send the parameters as application/x-www-form-urlencoded (curl -d), or in the URL",
+            ))
+        }
+        _ => Ok(body),
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
@@ -192,10 +193,13 @@ async fn labels(State(state): State<Prometheus>, uri: Uri, body: Bytes) -> Respo
 
 async fn values(
     State(state): State<Prometheus>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     uri: Uri,
     body: Bytes,
 ) -> Response {
+    let Ok(Path(name)) = name else {
+        return ApiError::bad("invalid parameter \"name\": it is not UTF-8").into_response();
+    };
     with_params(&state, &uri, &body, |state, params| names::values(state, &name, params)).await
 }
 

@@ -273,7 +273,6 @@ impl Server {
         if let Err(failure) = self.door.limit() {
             return failure.into_response();
         }
-        let mut request = request;
         request.extensions_mut().insert(CameEncrypted(self.door.is_encrypted()));
         crate::push::http::take_password(&mut request);
         // Who wants to log in has not said yet who it is, and the page's own files are the same for all.

@@ -17,6 +17,8 @@ use crate::service::Service;
 
 /// The name in `/metrics`.
 const NAME: &str = "otlp";
+/// Bytes of a metric's name that an answer repeats.
+const SHOWN_BYTES_MAX: usize = 100;
 
 /// How a request is written, and its answer.
 #[derive(Clone, Copy)]
@@ -81,14 +83,21 @@ pub(super) async fn metrics(
         return Form::Json.failure(415, "send application/x-protobuf or application/json");
     };
     let mut samples = Samples::default();
-    let mut refused = BTreeMap::new();
+    let mut refused: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut first_fault = None;
     let read = tokio::task::block_in_place(|| {
         let refused_body = |error: encoding::BodyError| {
             let (status, text) = error.answer();
             Refused { status, text }
         };
         let (body, mut share) = encoding::decode(&service, &headers, &body).map_err(refused_body)?;
-        let mut refuse = |refusal: Refusal<'_>| *refused.entry(refusal.fault.label()).or_default() += 1;
+        let mut refuse = |refusal: Refusal<'_>| {
+            *refused.entry(refusal.fault.label()).or_default() += 1;
+            first_fault.get_or_insert_with(|| {
+                let shown = &refusal.text[..refusal.text.len().min(SHOWN_BYTES_MAX)];
+                (String::from_utf8_lossy(shown).into_owned(), refusal.fault)
+            });
+        };
         let mut filling = Filling::new(&mut samples, &mut refuse);
         let answer = match form {
             Form::Protobuf => read_protobuf(&body, &mut filling),
@@ -102,6 +111,9 @@ pub(super) async fn metrics(
         Ok(read) => read,
         Err(Refused { status, text }) => return form.failure(status, &text),
     };
+    // Not only points that the parser refuses: whether a series can be one is only known where samples are made.
+    answer.rejected = refused.values().sum();
+    answer.first_fault = first_fault;
     for (reason, count) in refused {
         service.ingest.counts.refuse(NAME, reason, count);
     }

@@ -39,6 +39,8 @@ const GRAPHITE_AGES: [i64; 9] = [
     2 * 365 * 86_400,
 ];
 
+/// Seconds that samples may be ahead of this machine's clock.
+const AHEAD_MAX: i64 = 600;
 /// Bytes of InfluxDB's lines that are read at once.
 const INFLUX_BLOCK_BYTES: usize = 4 << 20;
 
@@ -110,7 +112,7 @@ pub(super) fn import_file(
         let name = if stem.ends_with(".rrd") { stem.to_string() } else { format!("{stem}.rrd") };
         return put(peer, &name, rrd, arguments);
     }
-    let file = WhisperFile::decode(bytes).map_err(|error| error.to_string())?;
+    let file = WhisperFile::decode(bytes, latest() / 1000).map_err(|error| error.to_string())?;
     let mut history = History::default();
     let metric = text.strip_suffix(".wsp").unwrap_or(&text);
     add_graphite(&mut history, &metric_of(metric))?;
@@ -149,7 +151,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     let mut table = table(&arguments.history)?;
     let peer = Peer::find(arguments.to.as_deref(), true)?;
     let mut failures = Failures::default();
-    let mut history = History::default();
+    let mut history = History::until(latest());
     let mut rrds: Vec<(String, Rrd)> = Vec::new();
     for from in &arguments.from {
         let read = match arguments.format {
@@ -159,6 +161,10 @@ pub(super) fn run(arguments: &Arguments) -> Result {
             _ => graphite(from, &arguments.history, &mut table, &mut rrds, &mut failures),
         };
         read.map_err(|error| format!("{}: {error}", from.display()))?;
+    }
+    if history.ahead() > 0 {
+        let count = history.ahead();
+        failures.push(format!("{count} samples are more than ten minutes ahead of this machine's clock: is their unit another one?"));
     }
     let series = history.into_series();
     let bar = progress((series.len() + rrds.len()) as u64);
@@ -197,17 +203,14 @@ fn opened(from: &Path) -> Result<Box<dyn Read>> {
 }
 
 fn influx(from: &Path, history: &mut History, failures: &mut Failures) -> Result {
-    let mut input = opened(from)?;
+    let mut input = BufReader::with_capacity(1 << 20, opened(from)?);
     let (mut block, mut line) = (Vec::new(), 1);
     loop {
         let room = (INFLUX_BLOCK_BYTES as u64).saturating_sub(block.len() as u64);
         let read = input.by_ref().take(room).read_to_end(&mut block).map_err(|error| error.to_string())?;
         let is_end = read == 0;
-        let whole = match block.iter().rposition(|&byte| byte == b'\n') {
-            Some(at) if !is_end => at + 1,
-            // A line as long as a block is refused as too long.
-            _ => block.len(),
-        };
+        let end_of_lines = block.iter().rposition(|&byte| byte == b'\n').filter(|_| !is_end);
+        let whole = end_of_lines.map_or(block.len(), |at| at + 1);
         let mut refused = |refused: Refused| failures.push(format!("{}: {refused}", from.display()));
         let added = influx::read_block(&block[..whole], line, history, &mut refused);
         added.map_err(|error| error.to_string())?;
@@ -215,6 +218,11 @@ fn influx(from: &Path, history: &mut History, failures: &mut Failures) -> Result
         block.drain(..whole);
         if is_end {
             return Ok(());
+        }
+        if end_of_lines.is_none() {
+            // A line as long as a block was refused as too long; what is left of it is no line of its own.
+            input.skip_until(b'\n').map_err(|error| error.to_string())?;
+            line += 1;
         }
     }
 }
@@ -239,9 +247,20 @@ fn open_metrics(from: &Path, history: &mut History, failures: &mut Failures) -> 
     }
 }
 
+/// Seconds since the epoch.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+}
+
+/// The last time that history may have, in milliseconds since the epoch: as what is pushed, because an RRD that had a later sample
+/// would take nothing until then.
+fn latest() -> i64 {
+    (now() + AHEAD_MAX) * 1000
+}
+
 /// The range of the options, in seconds.
 fn range(arguments: &HistoryArguments) -> Result<(i64, i64)> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    let now = now();
     let range = resolve_pair(&arguments.start, &arguments.end, now, &localtime::Local);
     let (start, end) = range.map_err(|error| error.to_string())?;
     if start >= end { Err("the start is not before the end".to_string()) } else { Ok((start, end)) }
@@ -335,7 +354,8 @@ fn graphite_rrd(
     let (key, collected) = history.into_series().swap_remove(0);
     let (path, new) = table.place_key(&key, &collected, steps.last().copied().unwrap_or(60))?;
     let definition = new.definition(&path)?;
-    let mut filler = Filler::new(definition, first.saturating_mul(1000)).by_intervals();
+    let filler = Filler::new(definition, first.saturating_mul(1000)).map_err(|error| error.to_string())?;
+    let mut filler = filler.by_intervals();
     windows.iter().zip(steps).for_each(|(window, step)| window.fill(&mut filler, step));
     Ok(Some((path, filler.finish().0)))
 }

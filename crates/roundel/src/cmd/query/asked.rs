@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use server::private::PrivateHttp;
+use server::settings::Settings;
 
 use super::super::remote::Server;
-use super::super::{Result, address, peer};
+use super::super::{Result, address, peer, serve};
 
 /// One of the two.
 pub enum Asked {
@@ -16,17 +17,20 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// `given` is the URL of a daemon or the directory of a store; without it, what the configuration here says.
+    /// `given` is the URL of a daemon or the directory of a store; without it, what the configuration says: that of `config`, or that
+    /// here. It also says what the RRDs of a store at rest are called as metrics.
     ///
     /// # Errors
     /// Why neither can be asked.
-    pub fn find(given: Option<&str>) -> Result<Self> {
+    pub fn find(given: Option<&str>, config: Option<&Path>) -> Result<Self> {
         if let Some(directory) = given.map(Path::new).filter(|path| path.is_dir()) {
-            return PrivateHttp::open(&peer::settings_of(directory)?).map(Asked::Store);
+            let metrics = serve::configured(config)?.metrics;
+            let settings = Settings { metrics, ..peer::settings_of(directory)? };
+            return PrivateHttp::open(&settings).map(Asked::Store);
         }
         let url = match given {
             Some(url) => url.to_owned(),
-            None => address::http_here(None)?,
+            None => address::http_here(config)?,
         };
         Server::daemon(&url, None).map(Asked::Daemon)
     }

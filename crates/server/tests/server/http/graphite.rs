@@ -6,7 +6,7 @@ use roundel_server::service::CreatePolicy;
 use serde_json::{Value, json};
 
 use crate::common::Roundel;
-use crate::common::http::{get, request};
+use crate::common::http::{get, request, send};
 
 const START: i64 = 1_700_000_000;
 
@@ -181,6 +181,11 @@ fn refusals_are_texts_that_say_what_to_do() {
             answer.status,
             answer.text()
         );
+    }
+    for kind in ["application/json", "multipart/form-data; boundary=x"] {
+        let kind = format!("Content-Type: {kind}\r\n");
+        let answer = send(&roundel, "POST", "/render", &kind, b"target=top.in");
+        assert!(answer.status == 400 && answer.text().contains("www-form-urlencoded"), "{}", answer.text());
     }
     for path in
         ["find", "find?query=", "find?query=*&format=x", "find?query=*&position=x", "find?query=*&jsonp=x"]

@@ -79,6 +79,8 @@ fn shapes_are_those_of_prometheus() {
     let values = get(&roundel, "/api/v1/label/U__rrd/values?limit=1").json();
     assert_eq!(values["data"], serde_json::json!(["db/x"]));
     assert_eq!(values["warnings"][0], "results truncated due to limit");
+    let refused = get(&roundel, "/api/v1/label/%FF/values");
+    assert_eq!((refused.status, &refused.json()["errorType"]), (400, &Value::from("bad_data")));
     let metrics = get(&roundel, "/api/v1/label/__name__/values").json();
     assert_eq!(metrics["data"], serde_json::json!(["rrd_requests_total", "rrd_state", "rrd_temp"]));
     // What is known of all series is what looking through them finds.

@@ -117,6 +117,27 @@ fn many_samples_in_few_bytes_take_no_more_memory_than_there_is() {
     );
 }
 
+/// A series that cannot be one is a data point that does not count, and its sender is told so.
+#[test]
+fn points_of_series_that_cannot_be_are_rejected() {
+    let roundel = filled();
+    let name = "x".repeat(9000);
+    let body = format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"{name}","gauge":{{"dataPoints":[
+        {{"asDouble":1}},{{"asDouble":"NaN"}}]}}}}]}}]}}]}}"#
+    );
+    let answer = send(&roundel, "POST", "/v1/metrics", "Content-Type: application/json\r\n", body.as_bytes());
+    let partial = &answer.json()["partialSuccess"];
+    assert_eq!(
+        (answer.status, &partial["rejectedDataPoints"]),
+        (200, &Value::from("2")),
+        "{}",
+        answer.text()
+    );
+    let message = partial["errorMessage"].as_str().unwrap();
+    assert!(message.contains("first one of \"xxx") && message.len() < 300, "{message}");
+}
+
 #[test]
 fn every_path_that_is_pushed_to_is_described() {
     let description = description(&filled());
