@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_point_of_the_future_does_not_make_the_others_old() {
-        let bytes = file(1, &[(60, 6, &[(6000, 1.0), (6060, 2.0), (4_294_967_280, 3.0)])]);
+        let bytes = file(1, &[(60, 6, &[(6000, 1.0), (6060, 2.0), (4_294_967_220, 3.0)])]);
         let file = WhisperFile::decode(&bytes, 10_000).expect("a file");
         assert_eq!(file.point_count(), 2);
         let today = self::file(1, &[(86_400, 6, &[(86_400, 1.0), (172_800, 2.0)])]);
