@@ -26,11 +26,11 @@ impl Evaluator<'_> {
         if target.is_empty() {
             return refuse(format!("invalid destination label name in label_replace(): {target}"));
         }
+        let references = replacement.matches('$').count();
         let mut columns = self.vector(&arguments[0], grid)?;
         for column in &mut columns {
             let text = column.labels.get(source);
             let Some(found) = regex.captures(text) else { continue };
-            let references = replacement.matches('$').count();
             if replacement.len() + references * text.len() > MADE_BYTES_MAX {
                 return too_long("label_replace");
             }
