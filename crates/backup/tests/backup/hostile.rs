@@ -34,12 +34,7 @@ const SPOILT: [(&str, Spoil); 9] = [
 fn a_manifest_that_no_store_has_is_passed_over() {
     let (dir, subject, place) = fresh();
     block_on(async {
-        let mut uploader = Uploader::new(objects(&place, None));
-        for step in 0..3 {
-            subject.step(step);
-            subject.store.checkpoint().unwrap();
-            round(&mut uploader, &subject).await.unwrap();
-        }
+        send_moments(&place, &subject, 3).await;
         let (from, before) = (objects(&place, None), subject.all());
         let good = newest(&from).await.unwrap().unwrap();
         assert!(!good.shards[0].segments.is_empty() && !good.shards[1].log.is_empty());
@@ -114,12 +109,7 @@ fn an_object_that_is_too_long_is_not_read_to_its_end() {
 fn no_number_of_a_manifest_causes_a_panic() {
     let (dir, subject, place) = fresh();
     block_on(async {
-        let mut uploader = Uploader::new(objects(&place, None));
-        for step in 0..3 {
-            subject.step(step);
-            subject.store.checkpoint().unwrap();
-            round(&mut uploader, &subject).await.unwrap();
-        }
+        send_moments(&place, &subject, 3).await;
         let from = objects(&place, None);
         let good = newest(&from).await.unwrap().unwrap();
         let number = good.number + 1;

@@ -42,6 +42,16 @@ async fn round(uploader: &mut Uploader, subject: &Subject) -> Result<(), RoundEr
     uploader.round(&subject.store.capture().unwrap()).await
 }
 
+/// So many moments, each with a checkpoint.
+async fn send_moments(place: &Arc<Faulty>, subject: &Subject, count: i64) {
+    let mut uploader = Uploader::new(objects(place, None));
+    for step in 0..count {
+        subject.step(step);
+        subject.store.checkpoint().unwrap();
+        round(&mut uploader, subject).await.unwrap();
+    }
+}
+
 fn pruning(grace: Duration, now_ms: i64) -> Pruning {
     Pruning { grace, now_ms, is_forced: false }
 }

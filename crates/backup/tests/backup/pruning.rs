@@ -17,16 +17,6 @@ async fn moments(objects: &Objects, dir: &std::path::Path, steps: i64) -> Vec<(V
     moments
 }
 
-/// Eight moments, each with a checkpoint.
-async fn send_moments(place: &Arc<Faulty>, subject: &Subject) {
-    let mut uploader = Uploader::new(objects(place, None));
-    for step in 0..8 {
-        subject.step(step);
-        subject.store.checkpoint().unwrap();
-        round(&mut uploader, subject).await.unwrap();
-    }
-}
-
 #[test]
 fn a_manifest_that_is_missing_for_a_moment_is_not_gone() {
     const GRACE: Duration = Duration::from_millis(60);
@@ -34,7 +24,7 @@ fn a_manifest_that_is_missing_for_a_moment_is_not_gone() {
     for hidden in [4, 8] {
         let (dir, subject, place) = fresh();
         block_on(async {
-            send_moments(&place, &subject).await;
+            send_moments(&place, &subject, 8).await;
             let from = objects(&place, None);
             let before = moments(&from, dir.path(), 8).await;
             let keep = Keep::parse("10y all").unwrap();
@@ -116,7 +106,7 @@ fn moments_without_a_checkpoint_between_them_outlive_pruning() {
 fn a_crash_of_pruning_leaves_the_moments_that_are_kept() {
     let (dir, subject, place) = fresh();
     block_on(async {
-        send_moments(&place, &subject).await;
+        send_moments(&place, &subject, 8).await;
         let from = objects(&place, None);
         let before = (names(&place).await, moments(&from, dir.path(), 8).await);
         // Of each 40 seconds, one.
