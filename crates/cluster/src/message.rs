@@ -1,0 +1,239 @@
+//! What the nodes write to the replicated log, and what of it counts.
+//!
+//! `docs/format/replicated-log.md` describes the bytes. The log may store a message twice, or one of a leader that does not know yet that it was replaced.
+//! [`Accepted`] decides which messages count: a pure function of the messages in their order, so that all replicas, and the
+//! leader itself, which reads its own messages back, decide alike. Nothing is believed of what an append returned.
+
+use std::fmt;
+
+use store::replication::Position;
+
+/// Version of the envelope.
+const VERSION: u8 = 1;
+/// The first bytes of each message.
+const MAGIC: [u8; 3] = *b"RPL";
+/// Bytes before the body.
+pub const ENVELOPE_BYTES: usize = 48;
+/// Where the checksum stands.
+const CRC_AT: usize = 4;
+/// From where on it covers.
+const COVERED_FROM: usize = 8;
+
+/// A running node, drawn at random at each start: one that was started again is another writer.
+pub type WriterId = u64;
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'b> {
+    /// Its writer leads the partition from here on.
+    Claim,
+    /// Records of the partition's log, from a position on.
+    Records {
+        /// Where the first one begins.
+        from: Position,
+        /// Whole records, as they stand in the leader's log.
+        bytes: &'b [u8],
+    },
+    /// For the nodes to read, and without effect on the partition: that a node lives, and what it has.
+    Note(&'b [u8]),
+}
+
+/// A message of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'b> {
+    /// The partition it was written for: a log whose topics were exchanged is found out.
+    pub partition: u32,
+    /// The epoch of its leader.
+    pub epoch: u32,
+    /// Who wrote it.
+    pub writer: WriterId,
+    /// What it says.
+    pub content: Content<'b>,
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotMessage {
+    /// Too short, or another beginning: something else wrote it.
+    Strange,
+    /// The checksum does not fit.
+    Damaged,
+    /// A newer program wrote it.
+    Newer {
+        /// Its version.
+        version: u8,
+        /// Its kind.
+        kind: u8,
+    },
+}
+
+impl fmt::Display for NotMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotMessage::Strange => f.write_str("it is no message of Roundel's: something else writes to this topic"),
+            NotMessage::Damaged => f.write_str("its checksum does not fit: it is damaged"),
+            NotMessage::Newer { version, kind } => {
+                write!(f, "a newer program wrote it (version {version}, kind {kind}): use that one on this node, too")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotMessage {}
+
+impl Message<'_> {
+    /// The bytes of the message.
+    pub fn encode(&self) -> Vec<u8> {
+        let (kind, from, body): (u8, Position, &[u8]) = match self.content {
+            Content::Claim => (1, Position::default(), &[]),
+            Content::Records { from, bytes } => (2, from, bytes),
+            Content::Note(bytes) => (3, Position::default(), bytes),
+        };
+        let mut out = Vec::with_capacity(ENVELOPE_BYTES + body.len());
+        out.extend_from_slice(&MAGIC);
+        out.push(VERSION);
+        out.extend_from_slice(&[0; COVERED_FROM - CRC_AT]);
+        out.extend_from_slice(&[kind, 0, 0, 0]);
+        out.extend_from_slice(&self.partition.to_le_bytes());
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&from.generation.to_le_bytes());
+        out.extend_from_slice(&self.writer.to_le_bytes());
+        out.extend_from_slice(&from.offset.to_le_bytes());
+        out.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        out.extend_from_slice(body);
+        let crc = crc32c::crc32c(&out[COVERED_FROM..]);
+        out[CRC_AT..COVERED_FROM].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+}
+
+impl<'b> Message<'b> {
+    /// The message of some bytes.
+    ///
+    /// # Errors
+    /// When they are none, or not one that this program knows.
+    pub fn decode(bytes: &'b [u8]) -> Result<Message<'b>, NotMessage> {
+        if bytes.len() < ENVELOPE_BYTES || bytes[..MAGIC.len()] != MAGIC {
+            return Err(NotMessage::Strange);
+        }
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+        if u32_at(CRC_AT) != crc32c::crc32c(&bytes[COVERED_FROM..]) {
+            return Err(NotMessage::Damaged);
+        }
+        let [version, kind] = [bytes[MAGIC.len()], bytes[COVERED_FROM]];
+        let body = &bytes[ENVELOPE_BYTES..];
+        if u64_at(40) != body.len() as u64 {
+            return Err(NotMessage::Damaged);
+        }
+        let from = Position { generation: u32_at(20), offset: u64_at(32) };
+        let content = match (version, kind) {
+            (VERSION, 1) => Content::Claim,
+            (VERSION, 2) => Content::Records { from, bytes: body },
+            (VERSION, 3) => Content::Note(body),
+            _ => return Err(NotMessage::Newer { version, kind }),
+        };
+        Ok(Message { partition: u32_at(12), epoch: u32_at(16), writer: u64_at(24), content })
+    }
+}
+
+/// What has been accepted of a partition, up to some message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// The epoch; 0 before the first claim.
+    pub epoch: u32,
+    /// Who leads in it.
+    pub leader: WriterId,
+    /// Where the accepted records of the partition's log end.
+    pub end: Position,
+}
+
+/// What a message does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict<'b> {
+    /// Its writer leads from now on.
+    Leads,
+    /// These records are the next ones.
+    Append(&'b [u8]),
+    /// Nothing: it was stored twice, or its writer did not lead when it was stored.
+    Nothing,
+}
+
+impl Accepted {
+    /// Takes the next message of the log, and says what it does.
+    pub fn take<'b>(&mut self, message: &Message<'b>) -> Verdict<'b> {
+        match message.content {
+            // Of several claims of one epoch the first counts.
+            Content::Claim if message.epoch > self.epoch => {
+                (self.epoch, self.leader) = (message.epoch, message.writer);
+                Verdict::Leads
+            }
+            // What does not begin where the last one ended was stored twice, or in another order. A leader that does not see its
+            // records accepted appends them again.
+            Content::Records { from, bytes }
+                if (message.epoch, message.writer) == (self.epoch, self.leader) && from == self.end =>
+            {
+                self.end = from.plus(bytes.len() as u64);
+                Verdict::Append(bytes)
+            }
+            Content::Claim | Content::Records { .. } | Content::Note(_) => Verdict::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: Position = Position { generation: 0, offset: 96 };
+
+    fn message<'b>(epoch: u32, writer: WriterId, content: Content<'b>) -> Message<'b> {
+        Message { partition: 7, epoch, writer, content }
+    }
+
+    fn records(offset: u64, bytes: &[u8]) -> Content<'_> {
+        Content::Records { from: Position { generation: 0, offset }, bytes }
+    }
+
+    #[test]
+    fn a_message_is_its_bytes_and_damage_is_found() {
+        for content in [Content::Claim, records(96, b"records"), Content::Note(b"alive"), records(0, b"")] {
+            let message = message(3, 0x0102_0304_0506_0708, content);
+            let bytes = message.encode();
+            assert_eq!(Message::decode(&bytes), Ok(message));
+            for cut in 0..bytes.len() {
+                assert!(Message::decode(&bytes[..cut]).is_err(), "{cut} bytes");
+            }
+            for bit in 0..bytes.len() * 8 {
+                let mut changed = bytes.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                // The version stands before the checksum, so that a newer one may have another.
+                assert!(Message::decode(&changed).is_err(), "bit {bit}");
+            }
+        }
+        let mut newer = message(1, 1, Content::Claim).encode();
+        newer[3] = 2;
+        assert_eq!(Message::decode(&newer), Err(NotMessage::Newer { version: 2, kind: 1 }));
+    }
+
+    #[test]
+    fn the_first_claim_of_an_epoch_ends_all_earlier_ones() {
+        let mut accepted = Accepted { end: FROM, ..Accepted::default() };
+        assert_eq!(accepted.take(&message(0, 0, records(96, b"too early"))), Verdict::Append(b"too early"));
+        let mut accepted = Accepted { end: FROM, ..Accepted::default() };
+        assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(1, 11, Content::Claim)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 11, records(96, b"a"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, records(96, b"ab"))), Verdict::Append(b"ab"));
+        // Stored twice, and after a gap.
+        assert_eq!(accepted.take(&message(1, 10, records(96, b"ab"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, records(99, b"d"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(2, 11, Content::Claim)), Verdict::Leads);
+        // The former leader does not know yet.
+        assert_eq!(accepted.take(&message(1, 10, records(98, b"c"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(2, 11, Content::Note(b"x"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(2, 11, records(98, b"C"))), Verdict::Append(b"C"));
+        assert_eq!(accepted, Accepted { epoch: 2, leader: 11, end: FROM.plus(3) });
+    }
+}
