@@ -9,3 +9,4 @@
 
 pub mod log;
 pub mod message;
+pub mod partition;
