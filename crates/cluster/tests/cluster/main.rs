@@ -3,5 +3,6 @@
 //! Nothing that was acknowledged may be lost, whichever replica is killed, cut off or made the leader; and all replicas must be the same at the end, byte
 //! for byte. `ROUNDEL_SEED=n` replays one run, `ROUNDEL_SEEDS=n` sets how many.
 
+mod node;
 mod partition;
 mod simulated;
