@@ -144,6 +144,12 @@ pub trait Replica: Send + Sync {
     /// # Errors
     /// When it does not follow, or is stopping.
     fn lead(&self, epoch: u32) -> Result<(), StoreError>;
+    /// Writes a hash of some RRDs to the log, which copies compare with theirs: one that differs takes no more of the log. The next call
+    /// takes the next RRDs.
+    ///
+    /// # Errors
+    /// When nothing can be logged.
+    fn check_copies(&self) -> Result<(), StoreError>;
     /// Makes the logs durable, without waiting for anything but the disk.
     ///
     /// # Errors

@@ -23,6 +23,10 @@ const READ_PATIENCE: Duration = Duration::from_millis(50);
 const BATCH_BYTES: usize = 1 << 20;
 /// How often a mark is written: after a crash, so much of the partition is read again.
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
+/// How often a leader has the other replicas compare some RRDs with its own.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// By how much a log has to grow before the next check, so that no check is made for the last one's record alone.
+const CHECK_BYTES_MIN: u64 = 256;
 /// How long a claim is waited for before another one.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(3);
 /// The pauses after a fault, from the first to the longest.
@@ -130,6 +134,9 @@ struct Life {
     /// The epochs that it has claimed. A claim of an earlier life must not be taken for one of these: what that life wrote may follow it.
     claims: Vec<u32>,
     marked: Instant,
+    checked: Instant,
+    /// The end of the log at the last check.
+    checked_at: Position,
 }
 
 impl Life {
@@ -177,6 +184,8 @@ impl Life {
             claimed: None,
             claims: Vec::new(),
             marked: Instant::now(),
+            checked: Instant::now(),
+            checked_at: end,
         })
     }
 
@@ -257,6 +266,9 @@ impl Life {
             }
             if self.marked.elapsed() > MARK_INTERVAL {
                 self.mark()?;
+            }
+            if self.checked.elapsed() > CHECK_INTERVAL {
+                self.check()?;
             }
         }
     }
@@ -380,6 +392,18 @@ impl Life {
             .spawn(move || sender::run(&shared, accepted.epoch, tail, accepted.whole))
             .map_err(|error| passing("cannot start a thread", error))?;
         Ok(None)
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        self.checked = Instant::now();
+        let state = self.shared.state();
+        let (leads, end) = (state.leads, state.accepted.whole);
+        drop(state);
+        if leads && end.offset > self.checked_at.offset + CHECK_BYTES_MIN {
+            self.engine.check_copies()?;
+            self.checked_at = end;
+        }
+        Ok(())
     }
 
     fn mark(&mut self) -> Result<(), Fault> {

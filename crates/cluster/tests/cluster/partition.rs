@@ -260,15 +260,13 @@ impl Fleet {
             let synced = self.nodes[last].replica.engine()?.sync();
             synced.inspect_err(|error| println!("{error}: {:?}", self.statuses())).ok()
         });
-        wait_for("replicas of the same length", || {
-            let ends = self.nodes.iter().map(|node| {
-                let ReplicaStatus { end, next, is_caught_up, .. } = node.replica.status();
-                (end, next, is_caught_up)
-            });
-            let ends: Vec<_> = ends.collect();
+        let are_same = || {
             let engines = self.nodes.iter().filter(|node| node.replica.engine().is_some()).count();
+            let ends = self.statuses().into_iter().map(|status| (status.end, status.next, status.is_caught_up));
+            let ends: Vec<_> = ends.collect();
             (engines == NODES && ends.iter().all(|end| end.2 && *end == ends[0])).then_some(())
-        });
+        };
+        wait_or_tell("replicas of the same length", are_same, || self.statuses());
     }
 
     fn statuses(&self) -> Vec<ReplicaStatus> {
@@ -316,13 +314,21 @@ impl Fleet {
 }
 
 /// Waits until something is there.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_or_tell(what, look, Vec::new)
+}
+
+fn wait_or_tell<T>(
+    what: &str,
+    mut look: impl FnMut() -> Option<T>,
+    tell: impl Fn() -> Vec<ReplicaStatus>,
+) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < until, "{what} did not come");
+        assert!(Instant::now() < until, "{what} did not come: {:#?}", tell());
         std::thread::sleep(Duration::from_millis(3));
     }
 }

@@ -7,7 +7,7 @@ use super::{Report, moment, quoted};
 use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::filenames;
-use crate::log::catalogue::{Create, Delete, Import, Rename, Stream, Tune};
+use crate::log::catalogue::{Check, Create, Delete, Import, Rename, Stream, Tune};
 use crate::log::parts::ImportPart;
 use crate::log::scan::{Item, Tail, scan};
 use crate::log::writer::log_files;
@@ -45,7 +45,7 @@ impl Counts {
                 self.imported += u64::from(piece.offset + piece.bytes.len() as u64 == piece.total);
                 return Ok(());
             }
-            Kind::Behaviour | Kind::Stream => return Ok(()),
+            Kind::Behaviour | Kind::Stream | Kind::Check => return Ok(()),
         };
         *count += 1;
         Ok(())
@@ -149,6 +149,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Behaviour => "behaviour",
         Kind::Part => "part",
         Kind::Stream => "stream",
+        Kind::Check => "check",
     }
 }
 
@@ -206,6 +207,10 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
         Kind::Stream => {
             let Stream { name, position } = Stream::decode(record.body)?;
             format!("{} is applied up to {} of epoch {}", quoted(name), position.sequence, position.epoch)
+        }
+        Kind::Check => {
+            let Check { first, count, hash } = Check::decode(record.body)?;
+            format!("{count} RRDs from id {first} on have the hash {hash:016x}")
         }
         Kind::Behaviour => "a newer program's behaviour from here on".to_string(),
     })

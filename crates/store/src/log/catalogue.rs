@@ -203,6 +203,38 @@ impl<'a> Stream<'a> {
     }
 }
 
+/// What the RRDs of some ids are at this position. It changes nothing: a copy that finds something else knows that it is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The first id.
+    pub first: u32,
+    /// How many ids, of which some may be unused.
+    pub count: u32,
+    /// Their hash, as the state computes it.
+    pub hash: u64,
+}
+
+impl Check {
+    /// Appends the body of a record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, u64::from(self.first));
+        varint::put(out, u64::from(self.count));
+        out.extend_from_slice(&self.hash.to_le_bytes());
+    }
+
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let [first, count] = [cursor.number("the first id")?, cursor.number("the number of ids")?];
+        let bad = cursor.bad("a hash");
+        let hash = u64::from_le_bytes(cursor.take_rest().try_into().map_err(|_| bad)?);
+        Ok(Check { first, count, hash })
+    }
+}
+
 /// A whole RRD, which replaces any of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import<'a> {

@@ -62,11 +62,13 @@ pub enum Kind {
     Part = 8,
     /// How far a stream has been applied ([`super::catalogue::Stream`]).
     Stream = 9,
+    /// A hash of some RRDs, for copies to compare theirs with ([`super::catalogue::Check`]).
+    Check = 10,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Updates,
         Kind::Create,
         Kind::Tune,
@@ -76,6 +78,7 @@ impl Kind {
         Kind::Behaviour,
         Kind::Part,
         Kind::Stream,
+        Kind::Check,
     ];
 
     /// The kind of this number.
@@ -336,7 +339,7 @@ mod tests {
         check(&|bytes| bytes[OFFSET_AT] = 1, NotRecord::Foreign);
         check(&|bytes| bytes[GENERATION_AT] = 1, NotRecord::Foreign);
         check(&|bytes| bytes[KIND_AT] = 0, NotRecord::Unknown { version: 2, kind: 0 });
-        check(&|bytes| bytes[KIND_AT] = 10, NotRecord::Unknown { version: 2, kind: 10 });
+        check(&|bytes| bytes[KIND_AT] = 11, NotRecord::Unknown { version: 2, kind: 11 });
         check(&|bytes| bytes[VERSION_AT] = 3, NotRecord::Unknown { version: 3, kind: 4 });
         check(&|bytes| bytes[VERSION_AT] = 1, NotRecord::Unknown { version: 1, kind: 4 });
     }

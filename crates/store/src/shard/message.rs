@@ -37,6 +37,8 @@ pub enum Command {
     Rename(RenameCommand, Reply<Result<Renamed, StoreError>>),
     /// Records how far a stream has been applied; answered when that is durable.
     Stream(Box<[u8]>, StreamPosition, Reply<Result<(), StoreError>>),
+    /// Record what some RRDs are, for copies to compare.
+    Check(Reply<Result<(), StoreError>>),
     /// Applies records of the primary's log, whole ones from this position on, where the shard's own log ends; answers
     /// where that ends then.
     Replicate(Position, Vec<u8>, Reply<Result<Position, StoreError>>),
@@ -59,7 +61,7 @@ impl Command {
             Command::IfUnchanged(_, _, command, _) => command.bytes(),
             Command::Stream(name, ..) => name.len() + 64,
             Command::Replicate(_, records, _) => records.len(),
-            Command::Sync(_) | Command::Checkpoint(_) => 64,
+            Command::Check(_) | Command::Sync(_) | Command::Checkpoint(_) => 64,
         }
     }
 
@@ -76,6 +78,7 @@ impl Command {
             | Command::Tune(.., reply)
             | Command::Delete(_, reply)
             | Command::Stream(.., reply)
+            | Command::Check(reply)
             | Command::Sync(reply)
             | Command::Checkpoint(reply) => reply(Err(error)),
         }

@@ -5,6 +5,7 @@
 //! decided elsewhere.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rrd::content::Rrd;
@@ -23,6 +24,7 @@ use crate::open_rows::{ChainIndex, OpenRows, SOURCES_MAX};
 use crate::streams::Streams;
 use rrd::updatev::RowRecorder;
 use rrd::updatev::WrittenRow;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Updates whose heads are prefetched before the first of them is applied. With a million RRDs every name and
 /// head is a cache miss; the misses of sixteen overlap.
@@ -427,6 +429,23 @@ impl State {
     /// The seasons of an RRD; most have none.
     pub fn seasons(&self, id: RrdId) -> &[Season] {
         self.seasons.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// A hash of what the RRDs of these ids are: names, definitions and live heads, the same in all copies of a shard at one position of the log.
+    pub fn hash_of(&self, ids: Range<RrdId>) -> u64 {
+        let mut hash = Xxh3::new();
+        for id in ids {
+            let Some(entry) = self.catalogue.get(id) else { continue };
+            hash.update(&id.to_le_bytes());
+            hash.update(self.catalogue.name(id));
+            hash.update(self.catalogue.definition_key(entry.definition));
+            hash.update(bytemuck::cast_slice(self.groups[entry.group as usize].heads.get(entry.head)));
+            for season in self.seasons(id) {
+                hash.update(&season.current_row.to_le_bytes());
+                hash.update(bytemuck::cast_slice(&season.values));
+            }
+        }
+        hash.digest()
     }
 
     /// The time of an RRD's last update.

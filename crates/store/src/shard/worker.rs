@@ -61,6 +61,8 @@ pub struct Worker {
     /// Reused memory for the updates of a primary's record.
     replicated: Chunk,
     answers: Vec<Answer>,
+    /// The first RRD of the next check of copies.
+    next_check: RrdId,
     /// The RRD that is probably updated next.
     next_id: RrdId,
     sequence: u64,
@@ -96,6 +98,7 @@ impl Worker {
             updates: UpdatesBody::default(),
             replicated: Chunk::default(),
             answers: Vec::new(),
+            next_check: 0,
             next_id: 0,
             sequence: 0,
             opened_at,
@@ -227,6 +230,10 @@ impl Worker {
                 self.answer_later(result, reply);
             }
             Command::Stream(name, position, reply) => self.advance_stream(&name, position, reply),
+            Command::Check(reply) => {
+                let result = self.check_copies();
+                self.answer_later(result, reply);
+            }
             Command::Sync(reply) => {
                 self.commit();
                 let reply = if self.shared.waits_for_replica() { self.after_replica(reply) } else { reply };

@@ -193,6 +193,11 @@ impl Replica for Stripes {
         self.take_changes()
     }
 
+    fn check_copies(&self) -> Result<(), StoreError> {
+        self.core.shards.iter().for_each(|shard| self.core.send(shard, Command::Check(Box::new(drop))));
+        Ok(())
+    }
+
     fn sync_logs(&self) -> Result<(), StoreError> {
         let sync = |files: &Files| match files.log().sync() {
             Ok(_) => Ok(()),

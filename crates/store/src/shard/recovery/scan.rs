@@ -106,7 +106,8 @@ impl Scanner<'_> {
                 }
             }
             Kind::Rename => self.rename(position, body)?,
-            Kind::Part => {}
+            // Only at its own position does it say something, and the second pass applies updates by RRD.
+            Kind::Part | Kind::Check => {}
             Kind::Stream => {
                 let Stream { name, position } = Stream::decode(body)?;
                 self.state.streams.advance(name, position);

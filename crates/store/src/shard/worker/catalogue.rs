@@ -20,6 +20,9 @@ use crate::shard::read::ReadTicket;
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
 
+/// RRDs in one check of copies: some tenths of a millisecond of hashing.
+const CHECK_IDS: RrdId = 1024;
+
 impl Worker {
     /// Creates an RRD.
     pub(super) fn create(&mut self, name: &RrdName, request: CreateRequest) -> Result<New, StoreError> {
@@ -117,6 +120,19 @@ impl Worker {
         let limits = TuneLimits { definition: Limits::STORE, live_bytes };
         tune_content_within(&mut rrd, args, limits).map_err(StoreError::Tune)?;
         self.import(name, rrd, false)
+    }
+
+    /// Records the hash of the next RRDs, for copies to compare; after the last ones the first ones follow.
+    pub(super) fn check_copies(&mut self) -> Result<(), StoreError> {
+        let ids = self.state.catalogue.next_id();
+        let first = if self.next_check < ids { self.next_check } else { 0 };
+        let count = CHECK_IDS.min(ids - first);
+        if count == 0 {
+            return Ok(());
+        }
+        let check = record::Check { first, count, hash: self.state.hash_of(first..first + count) };
+        self.next_check = first + count;
+        self.record(Kind::Check, |body| check.encode(body))
     }
 
     /// Records how far a stream has been applied; answers once that is durable.

@@ -5,7 +5,7 @@
 use super::Worker;
 use crate::codec::DecodeError;
 use crate::engine::StoreError;
-use crate::log::catalogue::{Create, Delete, Import, Rename, Stream, Tune};
+use crate::log::catalogue::{Check, Create, Delete, Import, Rename, Stream, Tune};
 use crate::log::envelope;
 use crate::log::parts::{ImportPart, Parts};
 use crate::log::{self, Kind, Position, Record};
@@ -108,6 +108,16 @@ impl Worker {
             Kind::Stream => {
                 let Stream { name, position } = Stream::decode(body)?;
                 self.state.streams.advance(name, position);
+            }
+            Kind::Check => {
+                let Check { first, count, hash } = Check::decode(body)?;
+                let here = self.state.hash_of(first..first.saturating_add(count));
+                if here != hash {
+                    return Err(Misfit::State(format!(
+                        "the RRDs of ids {first} to {} have the hash {here:016x} here, and {hash:016x} there",
+                        first.saturating_add(count).saturating_sub(1)
+                    )));
+                }
             }
             Kind::Behaviour => return Err(Misfit::State("a newer program wrote it; use that one".into())),
         }
