@@ -10,7 +10,7 @@ fail() {
   echo "Kafka for the tests: $1" >&2
   exit 1
 }
-command -v mvn >/dev/null || fail "mvn is missing; the packages maven and default-jre-headless have what is needed"
+command -v mvn >/dev/null || fail "mvn is missing; the package maven has it, and Java, too"
 rm -rf lib classes.jsa installed.xml try
 mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies -DoutputDirectory="$PWD/lib" -DincludeScope=runtime ||
   fail "Maven could not fetch the jars that $here/pom.xml names (see above); it needs a network or a mirror in ~/.m2/settings.xml"

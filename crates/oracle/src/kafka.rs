@@ -142,7 +142,8 @@ impl Kafka {
         more: &[&str],
     ) -> io::Result<()> {
         let number = broker.number;
-        let voters: Vec<String> = (1..).zip(controllers).map(|(n, port)| format!("{n}@127.0.0.1:{port}")).collect();
+        let voters: Vec<String> =
+            (1..).zip(controllers).map(|(n, port)| format!("{n}@127.0.0.1:{port}")).collect();
         let client = format!("PLAINTEXT://127.0.0.1:{}", broker.port);
         let controller = controllers[number - 1];
         let data = self.path("data", number);
@@ -167,7 +168,13 @@ impl Kafka {
         let log = File::create(self.path("log", number))?;
         let archive = self.installed.join("classes.jsa");
         let child = Command::new("java")
-            .args(["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"])
+            .args([
+                "-Xms256m",
+                "-Xmx256m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-Djava.awt.headless=true",
+            ])
             .arg(format!("-XX:SharedArchiveFile={}", archive.display()))
             .arg("-Dlog4j2.configurationFile=log4j2.properties")
             // As in prepare.sh: the archive is for exactly this path of classes.

@@ -32,8 +32,8 @@ use talk::Talk;
 
 /// What Kafka adds to a message, at most: its own head and that of its batch.
 const OVERHEAD_BYTES: usize = 4096;
-/// Producers of a process, with a connection to each broker and two threads or more apiece. `docs/cluster.md` has what more of them measured.
-const PRODUCERS: usize = 4;
+/// What `docs/cluster.md` measured best.
+const PRODUCERS: usize = 8;
 /// Between two tries of a question whose answer a broker does not have at the moment.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// Settings on which the log's promises rest.
@@ -68,6 +68,8 @@ pub struct KafkaOptions {
     pub append_timeout: Duration,
     /// After which a request is sent again, to another broker if there is one, and a question ends. It also bounds how long a broker that was stopped, but not ended, holds up its partitions.
     pub request_timeout: Duration,
+    /// How many producers share the partitions, each with a connection and a thread per broker. A connection confirms one partition's messages at a time.
+    pub producers: usize,
 }
 
 impl KafkaOptions {
@@ -80,6 +82,7 @@ impl KafkaOptions {
             properties: Vec::new(),
             append_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(6),
+            producers: PRODUCERS,
         }
     }
 
@@ -111,7 +114,9 @@ impl KafkaOptions {
     fn finish(&self, mut config: ClientConfig) -> Result<ClientConfig, LogError> {
         for (name, value) in &self.properties {
             if OURS.contains(&name.as_str()) {
-                let text = format!("the setting {name} of Kafka's client is not free: the log's promises rest on it");
+                let text = format!(
+                    "the setting {name} of Kafka's client is not free: the log's promises rest on it"
+                );
                 return Err(LogError::Refused(text));
             }
             config.set(name, value);
@@ -149,7 +154,7 @@ impl KafkaLog {
             .finish(options.client())?
             .create_with_context(Talk::new("questions"))
             .map_err(|error| blame.settings(&error))?;
-        let producers = Producers::new(&options, &blame, PRODUCERS)?;
+        let producers = Producers::new(&options, &blame)?;
         let readers = Readers::new(&options, &blame)?;
         Ok(KafkaLog { options, blame, asker, producers, readers, seen: AtomicBool::new(false) })
     }

@@ -35,7 +35,8 @@ impl About {
         fs::create_dir_all(directory).map_err(failed("make the directory", directory))?;
         let path = directory.join(NAME);
         if !path.exists() {
-            let about = About { identity: random().map_err(failed("draw the identity of", &path))?, partitions };
+            let about =
+                About { identity: random().map_err(failed("draw the identity of", &path))?, partitions };
             about.write(directory).map_err(failed("write", &path))?;
         }
         About::read(directory)
@@ -57,7 +58,8 @@ impl About {
     }
 
     fn text(self) -> String {
-        let lines = format!("{FIRST_LINE}\nidentity {:032x}\npartitions {}\n", self.identity, self.partitions);
+        let lines =
+            format!("{FIRST_LINE}\nidentity {:032x}\npartitions {}\n", self.identity, self.partitions);
         format!("{lines}crc32c {:08x}\n", crc32c::crc32c(lines.as_bytes()))
     }
 
@@ -97,7 +99,10 @@ mod tests {
     fn the_text_is_what_it_says_and_damage_is_found() {
         let about = About { identity: 0x0123_4567_89ab_cdef, partitions: 32 };
         let text = about.text();
-        assert!(text.starts_with("roundel-replicated-log 1\nidentity 00000000000000000123456789abcdef\n"), "{text}");
+        assert!(
+            text.starts_with("roundel-replicated-log 1\nidentity 00000000000000000123456789abcdef\n"),
+            "{text}"
+        );
         assert_eq!(About::parse(&text), Some(about));
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();

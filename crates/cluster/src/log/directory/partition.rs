@@ -266,7 +266,14 @@ impl Appender {
 
     /// Reads from a message on.
     pub(super) fn cursor(&self, from: u64) -> Cursor {
-        Cursor { whose: self.whose.clone(), file: None, index: self.index.clone(), number: from, at: None, mark: Mark::EMPTY }
+        Cursor {
+            whose: self.whose.clone(),
+            file: None,
+            index: self.index.clone(),
+            number: from,
+            at: None,
+            mark: Mark::EMPTY,
+        }
     }
 }
 
@@ -279,9 +286,12 @@ impl Locked<'_> {
         loop {
             match flock(file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Locked(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(LOCK_INTERVAL),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => {
+                    std::thread::sleep(LOCK_INTERVAL)
+                }
                 Err(rustix::io::Errno::WOULDBLOCK) => {
-                    let text = format!("another process has kept {} locked for {LOCK_PATIENCE:?}", path.display());
+                    let text =
+                        format!("another process has kept {} locked for {LOCK_PATIENCE:?}", path.display());
                     return Err(LogError::Unreachable(text));
                 }
                 Err(error) => return Err(failed("lock", path)(error.into())),

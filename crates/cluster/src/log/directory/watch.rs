@@ -52,7 +52,10 @@ impl Watch {
         let changes: Arc<Vec<Changes>> = Arc::new((0..partitions).map(|_| Changes::default()).collect());
         let thread = start_thread(directory, &changes);
         if let Err(error) = &thread {
-            tracing::debug!("no inotify of {}: {error}; readers look every {UNWATCHED:?}", directory.display());
+            tracing::debug!(
+                "no inotify of {}: {error}; readers look every {UNWATCHED:?}",
+                directory.display()
+            );
         }
         Watch { changes, thread: thread.ok() }
     }

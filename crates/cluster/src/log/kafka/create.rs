@@ -52,7 +52,8 @@ pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), LogErro
         .set("message.timestamp.type", "LogAppendTime");
     let timeout = Some(options.request_timeout);
     let admin = AdminOptions::new().operation_timeout(timeout).request_timeout(timeout);
-    let results = block_on(asker.create_topics([&topic], &admin)).map_err(|error| blame.error("make", &error))?;
+    let results =
+        block_on(asker.create_topics([&topic], &admin)).map_err(|error| blame.error("make", &error))?;
     for result in results {
         match result {
             Ok(_) => {}
@@ -70,7 +71,8 @@ fn wait_for_leaders(options: &KafkaOptions, partitions: u32) -> Result<(), LogEr
     let log = KafkaLog::new(options.clone())?;
     let end = Instant::now() + options.request_timeout;
     loop {
-        let ready = (0..partitions).try_for_each(|partition| super::ReplicatedLog::bounds(&log, partition).map(drop));
+        let ready =
+            (0..partitions).try_for_each(|partition| super::ReplicatedLog::bounds(&log, partition).map(drop));
         match ready {
             Ok(()) => return Ok(()),
             Err(error) if Instant::now() >= end => return Err(error),

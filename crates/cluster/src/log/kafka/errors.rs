@@ -27,7 +27,10 @@ impl Blame {
 
     /// The settings are wrong.
     pub(super) fn settings(&self, error: &KafkaError) -> LogError {
-        self.refused("make a client for", &format!("{error}; see CONFIGURATION.md of librdkafka for its settings"))
+        self.refused(
+            "make a client for",
+            &format!("{error}; see CONFIGURATION.md of librdkafka for its settings"),
+        )
     }
 
     /// Nothing was heard in time.
@@ -137,7 +140,9 @@ mod tests {
             RDKafkaErrorCode::NotLeaderForPartition,
             RDKafkaErrorCode::OperationTimedOut,
         ] {
-            assert!(matches!(told(code), LogError::Unreachable(why) if why.contains("\"rrds\" of a:9092,b:9092")));
+            assert!(
+                matches!(told(code), LogError::Unreachable(why) if why.contains("\"rrds\" of a:9092,b:9092"))
+            );
         }
         for (code, advice) in [
             (RDKafkaErrorCode::UnknownTopicOrPartition, "--create --topic rrds"),

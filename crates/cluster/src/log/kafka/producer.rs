@@ -25,7 +25,7 @@ pub(super) struct Producers {
 }
 
 impl Producers {
-    pub(super) fn new(options: &KafkaOptions, blame: &Blame, count: usize) -> Result<Producers, LogError> {
+    pub(super) fn new(options: &KafkaOptions, blame: &Blame) -> Result<Producers, LogError> {
         let mut config = options.client();
         let timeout = options.append_timeout.as_millis().max(10).to_string();
         let request = options.request_timeout.as_millis().max(10).to_string();
@@ -45,7 +45,7 @@ impl Producers {
         }
         let config = options.finish(config)?;
         let make = || make(&config, blame).map(Mutex::new);
-        let producers = (0..count).map(|_| make()).collect::<Result<_, _>>()?;
+        let producers = (0..options.producers.max(1)).map(|_| make()).collect::<Result<_, _>>()?;
         Ok(Producers { options: options.clone(), blame: blame.clone(), config, producers })
     }
 

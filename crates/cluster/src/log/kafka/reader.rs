@@ -124,7 +124,9 @@ impl Shared {
         while !self.ended.load(Ordering::Relaxed) {
             match self.consumer.poll(POLL) {
                 // Fetched before its queue was split off; the reader asks for it again.
-                Some(Ok(message)) => tracing::debug!("Kafka's client: offset {} in no queue", message.offset()),
+                Some(Ok(message)) => {
+                    tracing::debug!("Kafka's client: offset {} in no queue", message.offset())
+                }
                 Some(Err(error)) => tracing::debug!("Kafka's client (reads): {error}"),
                 None => {}
             }
@@ -238,14 +240,19 @@ impl LogReader for KafkaReader {
 
 impl KafkaReader {
     /// What comes next in the queue: offset and bytes, or an error.
-    #[expect(clippy::type_complexity, reason = "an answer of librdkafka, within the answer of whether it could be asked")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "an answer of librdkafka, within the answer of whether it could be asked"
+    )]
     fn poll(&mut self, patience: Duration) -> Result<Option<Result<(u64, Vec<u8>), KafkaError>>, LogError> {
         if self.queue.is_none() {
             self.queue = Some(self.shared.assign(self.partition, self.next, &self.replaced)?);
         }
         let queue = self.queue.as_ref().expect("it was made just now");
         Ok(queue.poll(patience).map(|found| {
-            found.map(|message| (message.offset().max(0) as u64, message.payload().unwrap_or_default().to_vec()))
+            found.map(|message| {
+                (message.offset().max(0) as u64, message.payload().unwrap_or_default().to_vec())
+            })
         }))
     }
 
