@@ -11,7 +11,8 @@ use crate::wait::wait_until;
 
 /// What a broker says when it answers clients.
 const STARTED: &str = "Kafka Server started";
-/// The settings of all brokers, but for names and ports: a dead broker is noticed after two seconds (after nine by default).
+/// The settings of all brokers, but for names and ports: a dead broker is noticed after two seconds (after nine by default), and what was asked of a
+/// controller that was stopped is asked of the next one after as long (after thirty).
 const SETTINGS: &str = "\
 process.roles=broker,controller
 controller.listener.names=CONTROLLER
@@ -33,6 +34,7 @@ broker.heartbeat.interval.ms=300
 replica.lag.time.max.ms=2000
 controller.quorum.fetch.timeout.ms=1000
 controller.quorum.election.timeout.ms=500
+controller.socket.timeout.ms=2000
 controlled.shutdown.enable=true
 ";
 

@@ -105,6 +105,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("bcrypt", &["server"]),
     ("rustls", &["backup", "bench", "client", "server"]),
     ("object_store", &["backup"]),
+    ("rdkafka", &["cluster"]),
     ("ring", &["backup"]),
     ("serde-saphyr", &["server"]),
     ("harfrust", &["render"]),

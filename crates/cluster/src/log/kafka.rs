@@ -16,6 +16,7 @@ mod talk;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -130,7 +131,7 @@ pub struct KafkaLog {
     options: KafkaOptions,
     blame: Blame,
     /// For questions.
-    asker: AdminClient<Talk>,
+    asker: Arc<AdminClient<Talk>>,
     producers: Producers,
     readers: Readers,
     /// Whether the topic has been seen: librdkafka keeps messages for one that it does not know for half a minute.
@@ -150,12 +151,9 @@ impl KafkaLog {
     /// When a setting is none of librdkafka, or of the wrong kind.
     pub fn new(options: KafkaOptions) -> Result<KafkaLog, LogError> {
         let blame = Blame::new(&options);
-        let asker = options
-            .finish(options.client())?
-            .create_with_context(Talk::new("questions"))
-            .map_err(|error| blame.settings(&error))?;
+        let asker = Arc::new(asker(&options, &blame)?);
         let producers = Producers::new(&options, &blame)?;
-        let readers = Readers::new(&options, &blame)?;
+        let readers = Readers::new(&options, &blame, &asker)?;
         Ok(KafkaLog { options, blame, asker, producers, readers, seen: AtomicBool::new(false) })
     }
 
@@ -217,6 +215,12 @@ impl ReplicatedLog for KafkaLog {
         let number = self.check_partition(partition)?;
         Ok(Box::new(self.readers.reader(number, from)?))
     }
+}
+
+/// A client for questions.
+fn asker(options: &KafkaOptions, blame: &Blame) -> Result<AdminClient<Talk>, LogError> {
+    let config = options.finish(options.client())?;
+    config.create_with_context(Talk::new("questions")).map_err(|error| blame.settings(&error))
 }
 
 /// First and next offset. Asked again while no broker leads the partition.

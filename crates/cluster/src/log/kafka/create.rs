@@ -11,7 +11,7 @@ use rdkafka::error::RDKafkaErrorCode;
 
 use super::errors::Blame;
 use super::talk::Talk;
-use super::{ASK_AGAIN, KafkaLog, KafkaOptions, OVERHEAD_BYTES};
+use super::{ASK_AGAIN, KafkaOptions, OVERHEAD_BYTES, ask_bounds, asker};
 use crate::log::{LogError, MESSAGE_BYTES_MAX};
 
 /// What a topic is made with.
@@ -31,10 +31,7 @@ pub struct NewTopic {
 /// [`LogError::Refused`] when it exists, or there are fewer brokers than copies.
 pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), LogError> {
     let blame = Blame::new(options);
-    let asker: AdminClient<Talk> = options
-        .finish(options.client())?
-        .create_with_context(Talk::new("topic"))
-        .map_err(|error| blame.settings(&error))?;
+    let asker = asker(options, &blame)?;
     // With fewer than three copies, two of which must be there, no broker could be missing.
     let in_sync = if new.replication >= 3 { "2" } else { "1" };
     let retention = new.retention.as_millis().to_string();
@@ -63,22 +60,26 @@ pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), LogErro
             Err((_, code)) => return Err(blame.code("make", code)),
         }
     }
-    wait_for_leaders(options, new.partitions)
+    wait_for_leaders(&asker, options, &blame, new.partitions)
 }
 
 /// A broker that was not asked may not know the topic for a moment.
-fn wait_for_leaders(options: &KafkaOptions, partitions: u32) -> Result<(), LogError> {
-    let log = KafkaLog::new(options.clone())?;
+fn wait_for_leaders(
+    asker: &AdminClient<Talk>,
+    options: &KafkaOptions,
+    blame: &Blame,
+    partitions: u32,
+) -> Result<(), LogError> {
     let end = Instant::now() + options.request_timeout;
-    loop {
-        let ready =
-            (0..partitions).try_for_each(|partition| super::ReplicatedLog::bounds(&log, partition).map(drop));
-        match ready {
-            Ok(()) => return Ok(()),
-            Err(error) if Instant::now() >= end => return Err(error),
-            Err(_) => thread::sleep(ASK_AGAIN),
+    for partition in 0..partitions as i32 {
+        while let Err(error) = ask_bounds(asker, options, blame, partition) {
+            if Instant::now() >= end {
+                return Err(error);
+            }
+            thread::sleep(ASK_AGAIN);
         }
     }
+    Ok(())
 }
 
 /// Waits for one of librdkafka's answers, which a thread of its own brings.

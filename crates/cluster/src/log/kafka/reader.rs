@@ -39,7 +39,7 @@ struct Shared {
     options: KafkaOptions,
     blame: Blame,
     consumer: Arc<BaseConsumer<Talk>>,
-    asker: AdminClient<Talk>,
+    asker: Arc<AdminClient<Talk>>,
     /// Who reads a partition: set when another one has taken its place.
     replaced: Mutex<HashMap<i32, Arc<AtomicBool>>>,
     /// Whether the consumer has heard of the topic.
@@ -48,7 +48,11 @@ struct Shared {
 }
 
 impl Readers {
-    pub(super) fn new(options: &KafkaOptions, blame: &Blame) -> Result<Readers, LogError> {
+    pub(super) fn new(
+        options: &KafkaOptions,
+        blame: &Blame,
+        asker: &Arc<AdminClient<Talk>>,
+    ) -> Result<Readers, LogError> {
         let mut config = options.client();
         let bytes = (MESSAGE_BYTES_MAX + OVERHEAD_BYTES).to_string();
         for (name, value) in [
@@ -74,15 +78,11 @@ impl Readers {
             .finish(config)?
             .create_with_context(Talk::new("reads"))
             .map_err(|error| blame.settings(&error))?;
-        let asker = options
-            .finish(options.client())?
-            .create_with_context(Talk::new("bounds"))
-            .map_err(|error| blame.settings(&error))?;
         let shared = Arc::new(Shared {
             options: options.clone(),
             blame: blame.clone(),
             consumer: Arc::new(consumer),
-            asker,
+            asker: Arc::clone(asker),
             replaced: Mutex::default(),
             knows_topic: AtomicBool::new(false),
             ended: AtomicBool::new(false),

@@ -15,7 +15,7 @@ use rdkafka::{ClientContext, Statistics};
 pub(super) struct Talk {
     /// Which of the clients it is.
     client: &'static str,
-    /// Set when no broker answers; whoever hears from one clears it.
+    /// Set when no broker answers; it is for others to clear it.
     pub(super) all_down: AtomicBool,
 }
 
