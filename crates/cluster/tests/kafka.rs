@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use cluster::log::kafka::{KafkaLog, KafkaOptions, NewTopic, create_topic};
-use cluster::log::{LogError, LogReader, MESSAGE_BYTES_MAX, ReplicatedLog, Stored};
 use oracle::Kafka;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use roundel_cluster::log::kafka::{KafkaLog, KafkaOptions, NewTopic, create_topic};
+use roundel_cluster::log::{LogError, LogReader, MESSAGE_BYTES_MAX, ReplicatedLog, Stored};
 
 /// Long enough for any machine; what is waited for ends the wait.
 const PATIENCE: Duration = Duration::from_secs(60);
