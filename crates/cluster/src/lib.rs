@@ -8,4 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod log;
+pub mod members;
 pub mod message;
+pub mod node;
+pub mod partition;
+pub mod plan;

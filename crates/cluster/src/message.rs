@@ -29,10 +29,12 @@ pub enum Content<'b> {
     Claim,
     /// Records of the partition's log, from a position on.
     Records {
-        /// Where the first one begins.
+        /// Where they begin.
         from: Position,
-        /// Whole records, as they stand in the leader's log.
+        /// As they stand in the leader's log; a long record is cut into several messages.
         bytes: &'b [u8],
+        /// With these, all records are whole, and so are imports that take several: a partition may end here when another leads.
+        is_whole: bool,
     },
     /// For the nodes to read, and without effect on the partition: that a node lives, and what it has.
     Note(&'b [u8]),
@@ -89,16 +91,17 @@ impl std::error::Error for NotMessage {}
 impl Message<'_> {
     /// The bytes of the message.
     pub fn encode(&self) -> Vec<u8> {
-        let (kind, from, body): (u8, Position, &[u8]) = match self.content {
-            Content::Claim => (1, Position::default(), &[]),
-            Content::Records { from, bytes } => (2, from, bytes),
-            Content::Note(bytes) => (3, Position::default(), bytes),
+        let start = Position::default();
+        let (kind, is_whole, from, body): (u8, bool, Position, &[u8]) = match self.content {
+            Content::Claim => (1, true, start, &[]),
+            Content::Records { from, bytes, is_whole } => (2, is_whole, from, bytes),
+            Content::Note(bytes) => (3, true, start, bytes),
         };
         let mut out = Vec::with_capacity(ENVELOPE_BYTES + body.len());
         out.extend_from_slice(&MAGIC);
         out.push(VERSION);
         out.extend_from_slice(&[0; COVERED_FROM - CRC_AT]);
-        out.extend_from_slice(&[kind, 0, 0, 0]);
+        out.extend_from_slice(&[kind, u8::from(is_whole), 0, 0]);
         out.extend_from_slice(&self.partition.to_le_bytes());
         out.extend_from_slice(&self.epoch.to_le_bytes());
         out.extend_from_slice(&from.generation.to_le_bytes());
@@ -127,6 +130,7 @@ impl<'b> Message<'b> {
             return Err(NotMessage::Damaged);
         }
         let [version, kind] = [bytes[MAGIC.len()], bytes[COVERED_FROM]];
+        let is_whole = bytes[COVERED_FROM + 1] == 1;
         let body = &bytes[ENVELOPE_BYTES..];
         if u64_at(40) != body.len() as u64 {
             return Err(NotMessage::Damaged);
@@ -134,7 +138,7 @@ impl<'b> Message<'b> {
         let from = Position { generation: u32_at(20), offset: u64_at(32) };
         let content = match (version, kind) {
             (VERSION, 1) => Content::Claim,
-            (VERSION, 2) => Content::Records { from, bytes: body },
+            (VERSION, 2) => Content::Records { from, bytes: body, is_whole },
             (VERSION, 3) => Content::Note(body),
             _ => return Err(NotMessage::Newer { version, kind }),
         };
@@ -149,16 +153,18 @@ pub struct Accepted {
     pub epoch: u32,
     /// Who leads in it.
     pub leader: WriterId,
-    /// Where the accepted records of the partition's log end.
+    /// Where the accepted bytes of the partition's log end.
     pub end: Position,
+    /// Where the last of them ended with which all records were whole.
+    pub whole: Position,
 }
 
 /// What a message does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'b> {
-    /// Its writer leads from now on.
+    /// Its writer leads from now on. What is not whole by then is no part of the partition's log.
     Leads,
-    /// These records are the next ones.
+    /// These bytes are the next ones.
     Append(&'b [u8]),
     /// Nothing: it was stored twice, or its writer did not lead when it was stored.
     Nothing,
@@ -170,15 +176,20 @@ impl Accepted {
         match message.content {
             // Of several claims of one epoch the first counts.
             Content::Claim if message.epoch > self.epoch => {
-                (self.epoch, self.leader) = (message.epoch, message.writer);
+                (self.epoch, self.leader, self.end) = (message.epoch, message.writer, self.whole);
                 Verdict::Leads
             }
             // What does not begin where the last one ended was stored twice, or in another order. A leader that does not see its
             // records accepted appends them again.
-            Content::Records { from, bytes }
-                if (message.epoch, message.writer) == (self.epoch, self.leader) && from == self.end =>
+            Content::Records { from, bytes, is_whole }
+                if self.epoch > 0
+                    && (message.epoch, message.writer) == (self.epoch, self.leader)
+                    && from == self.end =>
             {
                 self.end = from.plus(bytes.len() as u64);
+                if is_whole {
+                    self.whole = self.end;
+                }
                 Verdict::Append(bytes)
             }
             Content::Claim | Content::Records { .. } | Content::Note(_) => Verdict::Nothing,
@@ -197,12 +208,18 @@ mod tests {
     }
 
     fn records(offset: u64, bytes: &[u8]) -> Content<'_> {
-        Content::Records { from: Position { generation: 0, offset }, bytes }
+        Content::Records { from: Position { generation: 0, offset }, bytes, is_whole: true }
+    }
+
+    fn part(offset: u64, bytes: &[u8]) -> Content<'_> {
+        Content::Records { from: Position { generation: 0, offset }, bytes, is_whole: false }
     }
 
     #[test]
     fn a_message_is_its_bytes_and_damage_is_found() {
-        for content in [Content::Claim, records(96, b"records"), Content::Note(b"alive"), records(0, b"")] {
+        for content in
+            [Content::Claim, records(96, b"records"), part(96, b"re"), Content::Note(b"alive"), records(0, b"")]
+        {
             let message = message(3, 0x0102_0304_0506_0708, content);
             let bytes = message.encode();
             assert_eq!(Message::decode(&bytes), Ok(message));
@@ -223,9 +240,8 @@ mod tests {
 
     #[test]
     fn the_first_claim_of_an_epoch_ends_all_earlier_ones() {
-        let mut accepted = Accepted { end: FROM, ..Accepted::default() };
-        assert_eq!(accepted.take(&message(0, 0, records(96, b"too early"))), Verdict::Append(b"too early"));
-        let mut accepted = Accepted { end: FROM, ..Accepted::default() };
+        let mut accepted = Accepted { end: FROM, whole: FROM, ..Accepted::default() };
+        assert_eq!(accepted.take(&message(0, 0, records(96, b"too early"))), Verdict::Nothing);
         assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Leads);
         assert_eq!(accepted.take(&message(1, 11, Content::Claim)), Verdict::Nothing);
         assert_eq!(accepted.take(&message(1, 11, records(96, b"a"))), Verdict::Nothing);
@@ -239,6 +255,21 @@ mod tests {
         assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Nothing);
         assert_eq!(accepted.take(&message(2, 11, Content::Note(b"x"))), Verdict::Nothing);
         assert_eq!(accepted.take(&message(2, 11, records(98, b"C"))), Verdict::Append(b"C"));
-        assert_eq!(accepted, Accepted { epoch: 2, leader: 11, end: FROM.plus(3) });
+        assert_eq!(accepted, Accepted { epoch: 2, leader: 11, end: FROM.plus(3), whole: FROM.plus(3) });
+    }
+
+    #[test]
+    fn a_record_that_its_leader_could_not_complete_is_none() {
+        let mut accepted = Accepted::default();
+        assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(1, 10, records(0, b"ab"))), Verdict::Append(b"ab"));
+        assert_eq!(accepted.take(&message(1, 10, part(2, b"c"))), Verdict::Append(b"c"));
+        assert_eq!((accepted.end.offset, accepted.whole.offset), (3, 2));
+        let mut other = accepted;
+        assert_eq!(accepted.take(&message(2, 11, Content::Claim)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(2, 11, records(3, b"d"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(2, 11, records(2, b"D"))), Verdict::Append(b"D"));
+        assert_eq!(other.take(&message(1, 10, records(3, b"d"))), Verdict::Append(b"d"));
+        assert_eq!(other.whole.offset, 4);
     }
 }

@@ -2,6 +2,7 @@
 //! key.
 
 mod backup;
+mod cluster;
 mod forward;
 mod ingest;
 mod metric;
@@ -109,6 +110,7 @@ struct File {
     backup: Option<backup::FileBackup>,
     replication: replication::FileReplication,
     follow: Option<replication::FileFollow>,
+    cluster: Option<cluster::FileCluster>,
     forward: Vec<forward::FileForward>,
     sink: Vec<sink::FileSink>,
     metric: Vec<toml::Spanned<suggest::MetricRule>>,
@@ -172,6 +174,7 @@ impl Default for File {
             backup: None,
             replication: Default::default(),
             follow: None,
+            cluster: None,
             forward: Vec::new(),
             sink: Vec::new(),
             metric: Vec::new(),
@@ -467,6 +470,7 @@ impl Reader<'_> {
             backup: file.backup.as_ref().map(|given| self.backup(given)).transpose()?,
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
+            cluster: file.cluster.map(|cluster| self.cluster(cluster)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
             sinks: self.sinks(&file.sink)?,
             metrics: self.metrics(file.metric)?,

@@ -103,6 +103,16 @@ pub fn history_new(root: &Path) -> PathBuf {
     root.join("HISTORY.new")
 }
 
+/// How far the store is a copy of what a replicated log says.
+pub fn replicated(root: &Path) -> PathBuf {
+    root.join("REPLICATED")
+}
+
+/// The same while it is being written.
+pub fn replicated_new(root: &Path) -> PathBuf {
+    root.join("REPLICATED.new")
+}
+
 /// A file of the log, named by the position of its first byte.
 pub fn log(dir: &Path, start: Position) -> PathBuf {
     dir.join(format!("log-{:08x}-{:016x}", start.generation, start.offset))

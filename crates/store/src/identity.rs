@@ -82,7 +82,23 @@ impl Identity {
     pub fn load_or_create(disk: &dyn Disk, shard_count: u32) -> Result<Identity, OpenError> {
         match Identity::load(disk)? {
             Some(identity) => Ok(identity),
-            None => create(disk, shard_count),
+            None => create(disk, || draw(shard_count)),
+        }
+    }
+
+    /// Reads the identity of a store that is to be this one, or creates it.
+    ///
+    /// # Errors
+    /// As [`Identity::load_or_create`], and when it is another one.
+    pub fn expect_or_create(self, disk: &dyn Disk) -> Result<Identity, OpenError> {
+        match Identity::load(disk)? {
+            None => create(disk, || Ok(self)),
+            Some(identity) if identity == self => Ok(identity),
+            Some(identity) => Err(OpenError::new(format!(
+                "the directory has the store {}, not {}: it is a copy of something else",
+                identity.id_text(),
+                self.id_text()
+            ))),
         }
     }
 
@@ -127,7 +143,10 @@ fn failed(what: &str, error: io::Error) -> OpenError {
 }
 
 /// Creates a store, or completes the creation that a crash interrupted.
-fn create(disk: &dyn Disk, shard_count: u32) -> Result<Identity, OpenError> {
+fn create(
+    disk: &dyn Disk,
+    new_identity: impl FnOnce() -> Result<Identity, OpenError>,
+) -> Result<Identity, OpenError> {
     let root = Path::new("");
     let new = filenames::identity_new(root);
     // Durable before there is any shard, and damaged only when there is none.
@@ -135,7 +154,7 @@ fn create(disk: &dyn Disk, shard_count: u32) -> Result<Identity, OpenError> {
     check_that_nothing_is_lost(disk, begun.as_ref())?;
     let identity = match begun {
         Some(identity) => identity,
-        None => draw(shard_count)?,
+        None => new_identity()?,
     };
     let write = || {
         if begun.is_none() {

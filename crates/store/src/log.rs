@@ -30,7 +30,7 @@ pub use aside::{put_aside, straighten};
 pub use envelope::{Kind, Record, Stamp};
 pub use replay::{Cut, Damage, Fault, Known, ReplayEnd, ReplayError, replay};
 pub use updates::UpdatesBody;
-pub use writer::{LogSyncer, LogWriter, Options, ends_at_once};
+pub use writer::{LogSyncer, LogWriter, Options, cut_after, ends_at_once, log_files};
 
 /// The largest body of a record in bytes: room for an import of a hundred megabytes of rows or more, yet
 /// small enough for a reader to hold in memory. Longer bodies are refused before anything is written.

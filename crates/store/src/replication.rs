@@ -5,7 +5,9 @@
 //! what was one store: the [`history`] tells where their logs diverge.
 
 pub mod history;
+pub mod mark;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
@@ -14,6 +16,7 @@ use crate::identity::Identity;
 pub use crate::position::Position;
 pub use crate::shard::worker::{Survey, survey};
 pub use history::{Epoch, History, Role};
+pub use mark::Mark;
 
 /// Where a shard's log ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +58,32 @@ pub enum Comparison {
     },
     /// The beginning of this one is no longer there, so that this cannot be found out, nor could the other be continued.
     Gone,
+}
+
+/// Tells how much of a shard's log a replicated log has accepted.
+///
+/// Only that may be part of a checkpoint: what the replicated log lacks is cut off once another server leads, and a checkpoint cannot be cut.
+pub trait Confirmation: Send + Sync {
+    /// Waits until everything before `position` is accepted, and writes durably that it is; `sync` makes the shard's log durable.
+    ///
+    /// # Errors
+    /// When the disk fails. False: it will not be accepted any more while the shard runs, or `stopping` was set first.
+    fn confirm(
+        &self,
+        position: Position,
+        sync: &dyn Fn() -> io::Result<()>,
+        stopping: &AtomicBool,
+    ) -> io::Result<bool>;
+}
+
+/// A confirmation that is the same for all clones of the options that have it.
+#[derive(Clone)]
+pub struct SharedConfirmation(pub Arc<dyn Confirmation>);
+
+impl std::fmt::Debug for SharedConfirmation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedConfirmation")
+    }
 }
 
 /// A store whose log another one follows, or that follows another's.
@@ -110,6 +139,16 @@ pub trait Replica: Send + Sync {
     /// # Errors
     /// When it was not.
     fn resume(&self) -> Result<(), StoreError>;
+    /// Takes changes from now on, in an epoch that a replicated log has begun; nothing is written but the epoch's records themselves.
+    ///
+    /// # Errors
+    /// When it does not follow, or is stopping.
+    fn lead(&self, epoch: u32) -> Result<(), StoreError>;
+    /// Makes the logs durable, without waiting for anything but the disk.
+    ///
+    /// # Errors
+    /// When an fsync fails.
+    fn sync_logs(&self) -> Result<(), StoreError>;
     /// Becomes the primary: begins an epoch, takes changes, and does what is done to placeholders. Returns the epoch. Nothing of a former
     /// primary is applied any more.
     ///

@@ -56,7 +56,8 @@ use crate::lock::lock;
 use crate::memory::Memory;
 use crate::name::RrdName;
 use crate::placeholder::{PlaceholderError, Placeholders, RrdNumber};
-use crate::replication::{Role, SharedRole};
+use crate::log::Position;
+use crate::replication::{Role, SharedConfirmation, SharedRole};
 use crate::shard::compactor::CompactorHandle;
 use crate::shard::files::Files;
 use crate::shard::lost::LostRrds;
@@ -91,6 +92,10 @@ pub struct ShardOptions {
     pub role: SharedRole,
     /// Keep all of the log that is there at the start until [`crate::engine::Engine::release_log`]: tails go on in it.
     pub hold_log: bool,
+    /// What is kept of the log: whatever is beyond was not accepted by the replicated log that the store is a copy of.
+    pub log_end: Option<Position>,
+    /// What a checkpoint waits for.
+    pub confirmation: Option<SharedConfirmation>,
 }
 
 impl Default for ShardOptions {
@@ -108,6 +113,8 @@ impl Default for ShardOptions {
             memory: Memory::default(),
             role: SharedRole::default(),
             hold_log: false,
+            log_end: None,
+            confirmation: None,
         }
     }
 }

@@ -69,6 +69,8 @@ use rrd_file::tree::ListError;
 pub struct Options {
     /// Shards of a newly created store; an existing one keeps its own.
     pub shard_count: u32,
+    /// Which store it is to be, if that is known before there is one.
+    pub identity: Option<Identity>,
     /// Options of its shards.
     pub shard: ShardOptions,
     /// The store's own directory, which no other store's tree may have in it; `None` when the disk is not the system's.
@@ -105,6 +107,7 @@ impl Default for Options {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
             shard_count: (cores / 2).clamp(1, 16) as u32,
+            identity: None,
             shard: ShardOptions::default(),
             directory: None,
             placeholder_tree: None,
@@ -208,7 +211,10 @@ impl Stripes {
         }
         awaited::refuse(&*disk)?;
         let lock = take_lock(&*disk)?;
-        let identity = Identity::load_or_create(&*disk, options.shard_count)?;
+        let identity = match options.identity {
+            Some(identity) => identity.expect_or_create(&*disk)?,
+            None => Identity::load_or_create(&*disk, options.shard_count)?,
+        };
         let store = StoreIdentity(identity.id);
         let trees: Vec<&Path> =
             options.placeholder_tree.iter().chain(&options.adopt_tree).map(PathBuf::as_path).collect();
@@ -760,8 +766,12 @@ impl Engine for Stripes {
     }
     fn tail(&self, reach: Reach, bytes_max: u64) -> Result<LogTail, StoreError> {
         let names = |index: usize| {
-            let core = Arc::clone(&self.core);
-            move |ids: Vec<RrdId>| core.query(&core.shards[index], None, move |view| NamesNow::of(view, ids))
+            // A reader that is late to end does not keep a store from being opened again.
+            let core = Arc::downgrade(&self.core);
+            move |ids: Vec<RrdId>| {
+                let core = core.upgrade().ok_or(StoreError::Stopping)?;
+                core.query(&core.shards[index], None, move |view| NamesNow::of(view, ids))
+            }
         };
         let shards = self.core.shards.iter().enumerate().map(|(index, shard)| {
             ShardTail::new(&shard.shared.files, reach, bytes_max, Box::new(names(index)))

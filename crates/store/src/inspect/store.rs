@@ -13,7 +13,7 @@ use crate::identity::{self, Identity};
 use crate::log::writer::log_files;
 use crate::log::{self, Record, ReplayError};
 use crate::manifest::{LostIds, Manifest, SegmentName};
-use crate::replication::History;
+use crate::replication::{History, Mark};
 use crate::segment::Segment;
 use crate::segments::{CLASS_MIXED, open_segment};
 
@@ -40,6 +40,11 @@ pub(super) fn store(root: &Path, options: Options, report: &mut Report<'_>) -> i
     match History::load(&disk) {
         Ok(history) if history == History::default() => {}
         Ok(history) => describe_history(&history, report),
+        Err(error) => report.damage(error),
+    }
+    match Mark::load(&disk) {
+        Ok(None) => {}
+        Ok(Some(mark)) => describe_mark(&mark, report),
         Err(error) => report.damage(error),
     }
     for index in shards {
@@ -76,6 +81,14 @@ fn describe_history(history: &History, report: &mut Report<'_>) {
         epoch => format!(", fenced by epoch {epoch}"),
     };
     report.line(format_args!("role {}, epoch {}{fenced}", history.role.word(), history.epoch()));
+}
+
+/// Says how far it is a copy of what a replicated log says.
+fn describe_mark(mark: &Mark, report: &mut Report<'_>) {
+    let Mark { log, next, epoch, leader, end } = mark;
+    report.line(format_args!(
+        "a replica in epoch {epoch}, led by {leader:016x}, up to position {end}; next message {next} of the log {log}"
+    ));
 }
 
 /// Describes a manifest.

@@ -403,6 +403,24 @@ fn cut(file: &dyn DiskFile, length: u64) -> io::Result<()> {
     if file.length()? >= length { file.truncate(length) } else { Ok(()) }
 }
 
+/// Cuts off durably what a log that is not open has after `end`.
+///
+/// # Errors
+/// When the disk fails.
+pub fn cut_after(disk: &dyn Disk, dir: &Path, end: Position) -> io::Result<()> {
+    for start in log_files(disk, dir)? {
+        let path = filenames::log(dir, start);
+        if start > end {
+            disk.remove(&path)?;
+        } else if start.generation == end.generation {
+            let file = disk.open(&path, Mode::Write)?;
+            cut(&*file, end.offset - start.offset)?;
+            file.sync()?;
+        }
+    }
+    disk.sync_dir(dir)
+}
+
 /// Reserves space for `needed` bytes in the active file, or for a whole file if that is more.
 fn reserve(active: &mut Active, needed: u64, file_bytes: u64) -> io::Result<()> {
     if needed > active.allocated {

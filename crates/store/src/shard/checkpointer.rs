@@ -44,8 +44,8 @@ pub enum Job {
     },
     /// A page of the checkpoint.
     Page(RawFrame),
-    /// The end of the checkpoint.
-    End(RawFrame),
+    /// The end of the checkpoint, of which no page says more than the log before this position.
+    End(RawFrame, Position),
 }
 
 /// A cycle in progress.
@@ -93,12 +93,16 @@ fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> 
             cycle.writer.push(&frame)?;
             retry_while_full(shared, || cycle.writer.write_if_large())?;
         }
-        Job::End(frame) => {
+        Job::End(frame, log_end) => {
             let Some(mut cycle) = cycle.take() else { return Ok(()) };
             cycle.writer.push(&frame)?;
             let (bytes, content) = retry_while_full(shared, || cycle.writer.finish())?;
             shared.stats.checkpoint_bytes_written.fetch_add(bytes, Ordering::Relaxed);
             shared.files.disk.sync_dir(&shared.files.dir)?;
+            if !is_confirmed(shared, log_end)? {
+                end_cycle(shared, Err(StoreError::Stopping));
+                return Ok(());
+            }
             let new: Vec<_> = cycle.segment.into_iter().collect();
             let checkpoint = Some(NewCheckpoint { number: cycle.number, position: cycle.position, content });
             retry_while_full(shared, || shared.files.commit(&[], new.clone(), checkpoint))?;
@@ -106,6 +110,13 @@ fn work(shared: &Shared, cycle: &mut Option<Cycle>, job: Job) -> io::Result<()> 
         }
     }
     Ok(())
+}
+
+/// Whether a checkpoint may say what the log does up to `log_end`: not before a replicated log, if there is one, has accepted that.
+fn is_confirmed(shared: &Shared, log_end: Position) -> io::Result<bool> {
+    let Some(confirmation) = &shared.options.confirmation else { return Ok(true) };
+    let sync = || shared.files.log().sync().map(|_| ()).map_err(|error| io::Error::other(error.to_string()));
+    confirmation.0.confirm(log_end, &sync, &shared.stopping)
 }
 
 /// Reports the result to the worker and drops what the worker returns.

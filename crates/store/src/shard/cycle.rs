@@ -178,7 +178,7 @@ impl Cycle {
                 Job::Page(take_page(state, first_id, position))
             } else {
                 self.stage = Stage::Waiting;
-                Job::End(take_end(state, position))
+                Job::End(take_end(state, position), position)
             };
             if !self.send(job) || is_busy() {
                 return;

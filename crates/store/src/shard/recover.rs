@@ -17,7 +17,7 @@ use crate::error::OpenError;
 use crate::filenames::{self, FileKind};
 use crate::group::Geometry;
 use crate::identity::Owner;
-use crate::log::{self, LogWriter, Position};
+use crate::log::{self, Known, LogWriter, Position};
 use crate::manifest::{self, Manifest};
 use crate::placeholder::Placeholders;
 use crate::segments::{SegmentFile, SegmentSet, open_named};
@@ -53,6 +53,9 @@ pub fn open(
 ) -> Result<Shard, OpenError> {
     let dir = &filenames::shard(Path::new(""), owner.shard);
     let mut manifest = load_manifest(&*disk, dir, owner)?;
+    if let Some(end) = options.log_end {
+        cut_log(&*disk, dir, &mut manifest, end)?;
+    }
     let now = clock().whole;
     let mut read = read(&*disk, dir, &manifest, State::new(now, options.open_bytes_min / 8))?;
     if !read.scanned.end.misplaced.is_empty() {
@@ -84,6 +87,26 @@ pub fn open(
         placeholders,
         clock,
     )
+}
+
+/// Cuts off what the log has after `end`, where a record ends: the replicated log, of which the store is a copy, did not accept it.
+fn cut_log(disk: &dyn Disk, dir: &Path, manifest: &mut Manifest, end: Position) -> Result<(), OpenError> {
+    if manifest.position > end {
+        return Err(OpenError::new(format!(
+            "the checkpoint has what the log says up to {}, of which the replicated log accepted only what is before {end}: this copy is not \
+             the same as the others",
+            manifest.position
+        )));
+    }
+    let failed = |error| OpenError::caused("cannot cut off what the replicated log did not accept", error);
+    let starts = log::log_files(disk, dir).map_err(failed)?;
+    // First the manifest: a log that ends before what it vouches for is damaged.
+    if manifest.known.durable > end {
+        let newest_file = starts.iter().rfind(|start| **start <= end).copied().unwrap_or(end);
+        manifest.known = Known { durable: end, newest_file, ..manifest.known };
+        manifest.store(disk, dir).map_err(failed)?;
+    }
+    log::cut_after(disk, dir, end).map_err(failed)
 }
 
 /// Checks, without changing anything, that a shard has its manifest and the files which that names. A store is only

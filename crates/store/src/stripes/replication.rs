@@ -184,6 +184,23 @@ impl Replica for Stripes {
         self.take_changes()
     }
 
+    fn lead(&self, epoch: u32) -> Result<(), StoreError> {
+        if self.role() != Role::Follower {
+            return Err(StoreError::Replica("this copy does not follow a replicated log".into()));
+        }
+        self.settle()?;
+        self.options.shard.role.begin_epoch(epoch);
+        self.take_changes()
+    }
+
+    fn sync_logs(&self) -> Result<(), StoreError> {
+        let sync = |files: &Files| match files.log().sync() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(StoreError::Replica(format!("the log cannot be made durable: {error}"))),
+        };
+        self.files().try_for_each(sync)
+    }
+
     fn promote(&self) -> Result<u32, StoreError> {
         let mut kept = lock(&self.history);
         let before = self.role();

@@ -100,7 +100,7 @@ impl Blame {
                 &format!("{code}; this user needs READ, WRITE and DESCRIBE of the topic and DESCRIBE of the group \"roundel\""),
             ),
             Code::Authentication | Code::SaslAuthenticationFailed | Code::SSL => {
-                self.refused(what, &format!("{code}; check security.protocol, sasl.* and ssl.* of [cluster]"))
+                self.refused(what, &format!("{code}; check security.protocol, sasl.* and ssl.* among the properties of [cluster.kafka]"))
             }
             Code::MessageSizeTooLarge | Code::InvalidMessageSize => self.refused(
                 what,

@@ -1,0 +1,248 @@
+//! Who is there: what the nodes tell each other in the last partition of the log.
+//!
+//! Each node writes a *beat* twice a second. Whether another one lives, a node judges by its own beats: one of which nothing came while several of its own
+//! did is gone. So nobody is taken for dead while the log is silent for everybody. All of this is for convenience: who leads is decided
+//! by the claims in each partition.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::WriterId;
+use crate::plan::{Member, Plan};
+
+/// After so many own beats without one of another node, that is taken for dead: three seconds.
+pub const DEAD_BEATS: u32 = 6;
+/// After so many, it has left: ten minutes. Its partitions then go to others.
+pub const LEFT_BEATS: u32 = 1200;
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beat {
+    /// Its name, of which there is one in the cluster.
+    pub name: String,
+    /// Its zone.
+    pub zone: String,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// What it has.
+    pub replicas: Vec<ReplicaBeat>,
+    /// It is to have nothing any more.
+    pub is_draining: bool,
+    /// It stops now.
+    pub is_leaving: bool,
+}
+
+/// What a node says of a replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaBeat {
+    /// The partition.
+    pub partition: u32,
+    /// The epoch, as far as it has read.
+    pub epoch: u32,
+    /// It leads in it.
+    pub leads: bool,
+    /// It has caught up and could lead.
+    pub is_ready: bool,
+    /// The offset of the next message.
+    pub next: u64,
+}
+
+/// What stands in the last partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// A node lives.
+    Beat(Beat),
+    /// Who should have what.
+    Plan(Plan),
+}
+
+/// A node as the others know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its last beat.
+    pub beat: Beat,
+    /// The process that wrote it.
+    pub writer: WriterId,
+    /// Own beats since.
+    pub silent: u32,
+}
+
+impl Known {
+    /// Whether it is taken for running.
+    pub fn is_alive(&self) -> bool {
+        self.silent < DEAD_BEATS && !self.beat.is_leaving
+    }
+
+    /// What it says of a partition.
+    pub fn replica(&self, partition: u32) -> Option<&ReplicaBeat> {
+        self.beat.replicas.iter().find(|replica| replica.partition == partition)
+    }
+
+    fn leads(&self, partition: u32) -> Option<u32> {
+        self.replica(partition).filter(|replica| replica.leads).map(|replica| replica.epoch)
+    }
+}
+
+/// What a node knows of all others, and of itself.
+#[derive(Clone, Debug)]
+pub struct Members {
+    own: WriterId,
+    nodes: BTreeMap<String, Known>,
+    plan: Plan,
+}
+
+impl Members {
+    /// As a process that has read nothing yet.
+    pub fn new(own: WriterId) -> Members {
+        Members { own, nodes: BTreeMap::new(), plan: Plan::default() }
+    }
+
+    /// Takes the next note. True: it was an own beat, so that some time has passed.
+    pub fn take(&mut self, writer: WriterId, note: Note) -> bool {
+        match note {
+            Note::Plan(plan) => {
+                if plan.version > self.plan.version {
+                    self.plan = plan;
+                }
+                false
+            }
+            Note::Beat(beat) => {
+                let is_own = writer == self.own;
+                if is_own {
+                    self.nodes.values_mut().for_each(|known| known.silent = known.silent.saturating_add(1));
+                }
+                self.nodes.insert(beat.name.clone(), Known { beat, writer, silent: 0 });
+                is_own
+            }
+        }
+    }
+
+    /// All nodes by name, also those that have left.
+    pub fn nodes(&self) -> impl Iterator<Item = &Known> {
+        self.nodes.values()
+    }
+
+    /// The node of a name.
+    pub fn node(&self, name: &str) -> Option<&Known> {
+        self.nodes.get(name)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Those that may have replicas: whoever was there lately and is not to be emptied.
+    pub fn eligible(&self) -> BTreeSet<Member> {
+        let may = |known: &&Known| known.silent < LEFT_BEATS && !known.beat.is_draining;
+        let member = |known: &Known| Member { name: known.beat.name.clone(), zone: known.beat.zone.clone() };
+        self.nodes.values().filter(may).map(member).collect()
+    }
+
+    /// The node that makes plans: the first by name that lives.
+    pub fn planner(&self) -> Option<&str> {
+        self.nodes.values().find(|known| known.is_alive()).map(|known| &*known.beat.name)
+    }
+
+    /// The node that leads a partition, as far as is known.
+    pub fn leader(&self, partition: u32) -> Option<&Known> {
+        let alive = self.nodes.values().filter(|known| known.is_alive());
+        alive.filter_map(|known| Some((known.leads(partition)?, known))).max_by_key(|(epoch, _)| *epoch).map(|(_, known)| known)
+    }
+
+    /// The node that should lead a partition: the first of the plan that lives and is ready; if there is none, any that is ready.
+    pub fn candidate(&self, partition: u32) -> Option<&str> {
+        let is_ready = |known: &&Known| {
+            known.is_alive() && known.replica(partition).is_some_and(|replica| replica.is_ready || replica.leads)
+        };
+        let planned = self.plan.nodes(partition).filter_map(|name| self.nodes.get(name));
+        let ready = planned.chain(self.nodes.values()).find(is_ready);
+        ready.map(|known| &*known.beat.name)
+    }
+
+    /// Whether a node that is not in the plan of a partition may give its replica up: all that are in it are ready.
+    pub fn may_go(&self, partition: u32, name: &str) -> bool {
+        let mut planned = self.plan.nodes(partition).peekable();
+        planned.peek().is_some()
+            && planned.all(|other| {
+                other != name
+                    && self.nodes.get(other).is_some_and(|known| {
+                        known.is_alive() && known.replica(partition).is_some_and(|replica| replica.is_ready)
+                    })
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(name: &str, replicas: &[(u32, u32, bool)]) -> Note {
+        let replica = |&(partition, epoch, leads): &(u32, u32, bool)| ReplicaBeat {
+            partition,
+            epoch,
+            leads,
+            is_ready: true,
+            next: 0,
+        };
+        let replicas = replicas.iter().map(replica).collect();
+        Note::Beat(Beat { name: name.into(), zone: name.into(), replicas, ..Beat::default() })
+    }
+
+    fn plan(version: u64, names: &[&str]) -> Note {
+        let members = names.iter().map(|name| Member { name: (*name).into(), zone: (*name).into() }).collect();
+        let replicas = vec![(0..names.len() as u16).collect()];
+        Note::Plan(Plan { version, members, replicas })
+    }
+
+    #[test]
+    fn a_node_is_dead_once_others_beat_on_without_it() {
+        let mut members = Members::new(1);
+        members.take(2, beat("b", &[(0, 4, true)]));
+        assert!(members.take(1, beat("a", &[(0, 4, false)])));
+        members.take(9, plan(1, &["b", "a"]));
+        assert_eq!(members.candidate(0), Some("b"));
+        for _ in 0..DEAD_BEATS - 1 {
+            assert!(members.node("b").unwrap().is_alive());
+            members.take(1, beat("a", &[(0, 4, false)]));
+        }
+        assert!(!members.node("b").unwrap().is_alive());
+        assert_eq!((members.candidate(0), members.leader(0)), (Some("a"), None));
+        assert_eq!(members.eligible().len(), 2);
+        // Another one of that name.
+        members.take(3, beat("b", &[]));
+        assert_eq!((members.candidate(0), members.planner()), (Some("a"), Some("a")));
+    }
+
+    #[test]
+    fn of_two_that_say_they_lead_the_later_epoch_does() {
+        let mut members = Members::new(1);
+        members.take(2, beat("b", &[(0, 4, true)]));
+        members.take(3, beat("c", &[(0, 5, true)]));
+        assert_eq!(members.leader(0).map(|known| known.writer), Some(3));
+        assert_eq!(members.leader(1), None);
+    }
+
+    #[test]
+    fn the_first_plan_of_a_number_counts_and_a_replica_stays_until_others_are_ready() {
+        let mut members = Members::new(1);
+        members.take(1, beat("a", &[(0, 4, true)]));
+        members.take(2, beat("b", &[(0, 4, false)]));
+        members.take(1, plan(2, &["b", "c"]));
+        members.take(2, plan(2, &["a", "b"]));
+        members.take(2, plan(1, &["a"]));
+        assert_eq!(members.plan().nodes(0).collect::<Vec<_>>(), ["b", "c"]);
+        assert!(!members.may_go(0, "a"));
+        members.take(3, beat("c", &[(0, 4, false)]));
+        assert!(members.may_go(0, "a") && !members.may_go(0, "b"));
+    }
+
+    #[test]
+    fn a_note_is_its_json() {
+        for note in [beat("a", &[(3, 4, true)]), plan(7, &["a", "b"])] {
+            let text = serde_json::to_vec(&note).unwrap();
+            assert_eq!(serde_json::from_slice::<Note>(&text).unwrap(), note);
+        }
+    }
+}

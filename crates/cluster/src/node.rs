@@ -1,0 +1,322 @@
+//! A node of a cluster: its replicas, what it knows of the others, and what follows from that.
+//!
+//! Two threads: one writes the node's beats, the other one reads the last partition of the log and, with each own beat, looks what is to be done: opens
+//! and gives up replicas as the plan says, has them claim what nobody leads, and makes a new plan when nodes have come or gone.
+
+mod govern;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use store::disk::{Disk, RealDisk};
+use store::identity::Identity;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::log::{LogError, ReplicatedLog};
+use crate::members::{Beat, Members, Note, ReplicaBeat};
+use crate::message::{Content, Message, WriterId};
+use crate::partition::{Home, Replica, ReplicaOptions};
+
+/// How often a node says that it lives.
+pub const BEAT: Duration = Duration::from_millis(500);
+
+/// What a node is made of.
+#[derive(Clone)]
+pub struct NodeOptions {
+    /// The cluster's name: part of the identity of each partition's store.
+    pub cluster: String,
+    /// The node's own name.
+    pub name: String,
+    /// Its zone.
+    pub zone: String,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// Replicas of each partition.
+    pub replication: usize,
+    /// Where the stores of its replicas are kept.
+    pub directory: PathBuf,
+    /// How they are opened.
+    pub store: store::stripes::Options,
+    /// How long an answer waits for the log.
+    pub patience: Duration,
+    /// How often it says that it lives.
+    pub beat: Duration,
+}
+
+/// Why a node cannot start.
+#[derive(Debug)]
+pub enum NodeError {
+    /// The log does not answer, or is not as it should be.
+    Log(LogError),
+    /// The log has too few partitions: one is for the nodes themselves.
+    TooFewPartitions(u32),
+    /// No thread could be started, or the directory cannot be used.
+    Io(io::Error),
+}
+
+impl std::fmt::Display for NodeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NodeError::Log(error) => error.fmt(f),
+            NodeError::TooFewPartitions(count) => write!(
+                f,
+                "the replicated log has {count} partitions, and at least 2 are needed: the last one is for the nodes themselves"
+            ),
+            NodeError::Io(error) => write!(f, "cannot start the node: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl From<LogError> for NodeError {
+    fn from(error: LogError) -> Self {
+        NodeError::Log(error)
+    }
+}
+
+impl From<io::Error> for NodeError {
+    fn from(error: io::Error) -> Self {
+        NodeError::Io(error)
+    }
+}
+
+/// A running node.
+pub struct Node {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Inner {
+    options: NodeOptions,
+    log: Arc<dyn ReplicatedLog>,
+    writer: WriterId,
+    /// Partitions with RRDs; the next one is for notes.
+    partitions: u32,
+    members: Mutex<Members>,
+    replicas: Mutex<BTreeMap<u32, Arc<Replica>>>,
+    is_draining: AtomicBool,
+    stopping: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The identity of a partition's store.
+fn identity(cluster: &str, partition: u32) -> Identity {
+    let name = format!("{cluster}/{partition}");
+    Identity { id: xxh3_128(name.as_bytes()).to_le_bytes(), seed: xxh3_64(name.as_bytes()), shard_count: 1 }
+}
+
+/// A directory of this system.
+struct Directory(PathBuf);
+
+impl Home for Directory {
+    fn open(&self) -> io::Result<Arc<dyn Disk>> {
+        Ok(Arc::new(RealDisk::create(&self.0)?))
+    }
+
+    fn directory(&self) -> Option<PathBuf> {
+        Some(self.0.clone())
+    }
+
+    fn put_aside(&self) -> io::Result<String> {
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let aside = |count: u32| self.0.with_file_name(format!("{name}.differs-{count}"));
+        let free = (1..).map(aside).find(|path| !path.exists()).unwrap_or_else(|| aside(0));
+        std::fs::rename(&self.0, &free)?;
+        Ok(free.display().to_string())
+    }
+}
+
+/// The directory of a partition's store.
+pub fn partition_directory(root: &Path, partition: u32) -> PathBuf {
+    root.join(format!("partition-{partition:04}"))
+}
+
+impl Node {
+    /// Starts a node: it reads what the others say, and opens the replicas that it should have.
+    ///
+    /// # Errors
+    /// When the log cannot be reached, or a thread cannot be started.
+    pub fn start(options: NodeOptions, log: Arc<dyn ReplicatedLog>) -> Result<Node, NodeError> {
+        let count = log.partition_count()?;
+        if count < 2 {
+            return Err(NodeError::TooFewPartitions(count));
+        }
+        std::fs::create_dir_all(&options.directory)?;
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
+        let writer = WriterId::from_le_bytes(random);
+        let inner = Arc::new(Inner {
+            options,
+            log,
+            writer,
+            partitions: count - 1,
+            members: Mutex::new(Members::new(writer)),
+            replicas: Mutex::default(),
+            is_draining: false.into(),
+            stopping: false.into(),
+        });
+        inner.open_kept()?;
+        let (beats, reads) = (Arc::clone(&inner), Arc::clone(&inner));
+        let threads = vec![
+            std::thread::Builder::new().name("beats".into()).spawn(move || beats.write_beats())?,
+            std::thread::Builder::new().name("members".into()).spawn(move || govern::run(&reads))?,
+        ];
+        Ok(Node { inner, threads: Mutex::new(threads) })
+    }
+
+    /// Partitions with RRDs.
+    pub fn partition_count(&self) -> u32 {
+        self.inner.partitions
+    }
+
+    /// What this node calls itself.
+    pub fn name(&self) -> &str {
+        &self.inner.options.name
+    }
+
+    /// What it knows of all nodes now.
+    pub fn members(&self) -> Members {
+        lock(&self.inner.members).clone()
+    }
+
+    /// Its replica of a partition.
+    pub fn replica(&self, partition: u32) -> Option<Arc<Replica>> {
+        lock(&self.inner.replicas).get(&partition).cloned()
+    }
+
+    /// Its replicas by partition.
+    pub fn replicas(&self) -> BTreeMap<u32, Arc<Replica>> {
+        lock(&self.inner.replicas).clone()
+    }
+
+    /// Has it give all replicas to others, or take some again.
+    pub fn drain(&self, drains: bool) {
+        self.inner.is_draining.store(drains, Ordering::Release);
+    }
+
+    /// Tells the others, and ends: what it was answered for is in the log.
+    pub fn stop(&self) {
+        if self.inner.stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            if thread.join().is_err() {
+                tracing::error!("a bug ended a thread of the node");
+            }
+        }
+        let replicas = std::mem::take(&mut *lock(&self.inner.replicas));
+        std::thread::scope(|scope| {
+            for replica in replicas.values() {
+                scope.spawn(|| replica.stop());
+            }
+        });
+        // Now nothing of it leads, and the others need not wait for its silence.
+        if let Err(error) = self.inner.write_note(&Note::Beat(self.inner.beat(true))) {
+            tracing::debug!(%error, "the other nodes are not told that this one stops; they notice");
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Inner {
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Opens what this node has from earlier, also before it knows whether it should.
+    fn open_kept(&self) -> io::Result<()> {
+        for partition in 0..self.partitions {
+            if partition_directory(&self.options.directory, partition).join("STORE").exists() {
+                self.open_replica(partition)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_replica(&self, partition: u32) -> io::Result<()> {
+        let mut replicas = lock(&self.replicas);
+        if replicas.contains_key(&partition) {
+            return Ok(());
+        }
+        let directory = partition_directory(&self.options.directory, partition);
+        let options = ReplicaOptions {
+            partition,
+            writer: self.writer,
+            identity: identity(&self.options.cluster, partition),
+            store: self.options.store.clone(),
+            home: Box::new(Directory(directory)),
+            patience: self.options.patience,
+        };
+        let replica = Replica::start(options, Arc::clone(&self.log))?;
+        replicas.insert(partition, Arc::new(replica));
+        Ok(())
+    }
+
+    /// Closes a replica that others have, and removes what it kept.
+    fn give_up(&self, partition: u32) {
+        let Some(replica) = lock(&self.replicas).remove(&partition) else { return };
+        replica.stop();
+        let directory = partition_directory(&self.options.directory, partition);
+        match std::fs::remove_dir_all(&directory) {
+            Ok(()) => tracing::info!(partition, "other nodes have this partition now; the replica of this one is removed"),
+            Err(error) => tracing::warn!(partition, %error, "cannot remove the replica that other nodes have now"),
+        }
+    }
+
+    fn beat(&self, is_leaving: bool) -> Beat {
+        let replicas = lock(&self.replicas).clone();
+        let replicas = replicas.iter().map(|(partition, replica)| {
+            let status = replica.status();
+            ReplicaBeat {
+                partition: *partition,
+                epoch: status.epoch,
+                leads: status.leads,
+                is_ready: status.is_caught_up && status.fault.is_none(),
+                next: status.next,
+            }
+        });
+        Beat {
+            name: self.options.name.clone(),
+            zone: self.options.zone.clone(),
+            address: self.options.address.clone(),
+            replicas: replicas.collect(),
+            is_draining: self.is_draining.load(Ordering::Acquire),
+            is_leaving,
+        }
+    }
+
+    fn write_note(&self, note: &Note) -> Result<(), LogError> {
+        let body = serde_json::to_vec(note).map_err(|error| LogError::Refused(error.to_string()))?;
+        let (partition, writer) = (self.partitions, self.writer);
+        let message = Message { partition, epoch: 0, writer, content: Content::Note(&body) };
+        self.log.append(partition, &message.encode())
+    }
+
+    fn write_beats(&self) {
+        let mut was_written = true;
+        while !self.is_stopping() {
+            let written = self.write_note(&Note::Beat(self.beat(false)));
+            if let Err(error) = &written
+                && was_written
+            {
+                tracing::warn!(%error, "this node cannot tell the others that it lives");
+            }
+            was_written = written.is_ok();
+            std::thread::sleep(self.options.beat);
+        }
+    }
+}

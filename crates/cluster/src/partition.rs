@@ -1,0 +1,206 @@
+//! A replica of a partition: a store of one shard that is what the messages of the partition say.
+//!
+//! One thread reads the partition and gives the store what counts ([`life`]). While this replica leads, another one writes the store's log to the
+//! partition ([`sender`]), and an answer waits until the first has read it back. When another replica takes over, what it did not read back
+//! is cut off: the store is opened again, up to the mark ([`marks`]).
+
+mod life;
+mod marks;
+mod sender;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use store::disk::Disk;
+use store::engine::Engine;
+use store::identity::Identity;
+use store::replication::Position;
+use store::stripes::Stripes;
+
+use crate::log::ReplicatedLog;
+use crate::message::{Accepted, WriterId};
+
+/// Where the store of a replica is kept.
+pub trait Home: Send + Sync {
+    /// Opens the disk it is on.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    fn open(&self) -> io::Result<Arc<dyn Disk>>;
+    /// The directory, when it is one of this system's.
+    fn directory(&self) -> Option<PathBuf>;
+    /// Puts the store aside, so that the next one begins with nothing; says where it is.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    fn put_aside(&self) -> io::Result<String>;
+}
+
+/// What a replica is made of.
+pub struct ReplicaOptions {
+    /// The partition's number.
+    pub partition: u32,
+    /// Who this node is, in messages.
+    pub writer: WriterId,
+    /// Which store it is: the same on all nodes.
+    pub identity: Identity,
+    /// How the store is opened.
+    pub store: store::stripes::Options,
+    /// Where it is kept.
+    pub home: Box<dyn Home>,
+    /// How long an answer waits for the replicated log.
+    pub patience: Duration,
+}
+
+/// What a replica is at some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaStatus {
+    /// It takes changes.
+    pub leads: bool,
+    /// It has read everything that was there when it was opened.
+    pub is_caught_up: bool,
+    /// The partition's epoch, as far as it has read.
+    pub epoch: u32,
+    /// Who leads in it.
+    pub leader: WriterId,
+    /// The offset of the next message.
+    pub next: u64,
+    /// Where its log ends, as far as it was accepted.
+    pub end: Position,
+    /// Why it does not go on, if it does not.
+    pub fault: Option<String>,
+}
+
+/// A replica of a partition on this node.
+pub struct Replica {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the threads of a replica share.
+struct Shared {
+    options: ReplicaOptions,
+    log: Arc<dyn ReplicatedLog>,
+    /// It is to lead, if nobody else does so by then.
+    wants_lead: AtomicBool,
+    stopping: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Held while the mark is written.
+    marking: Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    engine: Option<Arc<Stripes>>,
+    leads: bool,
+    is_caught_up: bool,
+    /// Counts how often the store was opened: what waits for an earlier one waits in vain.
+    life: u64,
+    accepted: Accepted,
+    next: u64,
+    /// The last moment at which everything accepted was whole, and in the store.
+    settled: Settled,
+    fault: Option<String>,
+}
+
+/// A moment of a replica to which it can go back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Settled {
+    accepted: Accepted,
+    next: u64,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Waits until something has changed, or for `patience`.
+    fn wait<'s>(&self, state: MutexGuard<'s, State>, patience: Duration) -> MutexGuard<'s, State> {
+        self.changed.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Replica {
+    /// Opens the replica, or makes it, in a thread of its own.
+    ///
+    /// # Errors
+    /// When there can be no more threads.
+    pub fn start(options: ReplicaOptions, log: Arc<dyn ReplicatedLog>) -> io::Result<Replica> {
+        let name = format!("partition-{}", options.partition);
+        let shared = Arc::new(Shared {
+            options,
+            log,
+            wants_lead: false.into(),
+            stopping: false.into(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            marking: Mutex::default(),
+        });
+        let lives = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name(name).spawn(move || life::run(&lives))?;
+        Ok(Replica { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Its store, while that is open.
+    pub fn engine(&self) -> Option<Arc<dyn Engine>> {
+        self.shared.state().engine.clone().map(|engine| engine as Arc<dyn Engine>)
+    }
+
+    /// Whether it takes changes.
+    pub fn leads(&self) -> bool {
+        self.shared.state().leads
+    }
+
+    /// Its store, and whether that takes changes.
+    pub fn engine_and_lead(&self) -> Option<(Arc<dyn Engine>, bool)> {
+        let state = self.shared.state();
+        state.engine.clone().map(|engine| (engine as Arc<dyn Engine>, state.leads))
+    }
+
+    /// Has it claim the partition when it does not lead, or not any more.
+    pub fn want_lead(&self, wants: bool) {
+        self.shared.wants_lead.store(wants, Ordering::Release);
+    }
+
+    /// What it is now.
+    pub fn status(&self) -> ReplicaStatus {
+        let state = self.shared.state();
+        ReplicaStatus {
+            leads: state.leads,
+            is_caught_up: state.is_caught_up,
+            epoch: state.accepted.epoch,
+            leader: state.accepted.leader,
+            next: state.next,
+            end: state.accepted.whole,
+            fault: state.fault.clone(),
+        }
+    }
+
+    /// Ends it: what it was answered for is in the replicated log, and it begins next time where it is now.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!(partition = self.shared.options.partition, "a bug ended this replica's thread");
+        }
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,444 @@
+//! The thread of a replica: it opens the store at the mark, and gives it what the partition says from there on.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use store::disk::Disk;
+use store::engine::{Engine, StoreError};
+use store::replication::{Mark, Position, Replica, SharedConfirmation};
+use store::stripes::{Options, ShardOptions, Stripes};
+use store::tail::Reach;
+
+use super::marks::Confirmed;
+use super::{Settled, Shared, sender};
+use crate::log::{LogError, LogReader, Stored};
+use crate::message::{Content, Message, Verdict};
+
+/// How long a read waits for the next message, before the thread looks around.
+const READ_PATIENCE: Duration = Duration::from_millis(50);
+/// Bytes of records that are given to the store at once.
+const BATCH_BYTES: usize = 1 << 20;
+/// How often a mark is written: after a crash, so much of the partition is read again.
+const MARK_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a claim is waited for before another one.
+const CLAIM_PATIENCE: Duration = Duration::from_secs(3);
+/// The pauses after a fault, from the first to the longest.
+const PAUSES: [Duration; 5] = [
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+];
+/// How long the last answers of a store that is closed may take.
+const CLOSING: Duration = Duration::from_secs(15);
+/// How long a leader that stops waits for the log to take what it has answered for.
+const DRAINING: Duration = Duration::from_secs(5);
+/// Bytes of its log that a leader's store keeps for the sender.
+const KEPT_BYTES: u64 = 1 << 30;
+
+/// Why a store was closed.
+enum End {
+    /// The replica stops.
+    Stopped,
+    /// Another one leads: what was not accepted has to be cut off.
+    Resigned,
+}
+
+/// Why a replica cannot go on.
+enum Fault {
+    /// Something that may pass: it is tried again.
+    Passing(String),
+    /// This copy is not what the partition says: it is made again.
+    Differs(String),
+}
+
+impl From<LogError> for Fault {
+    fn from(error: LogError) -> Self {
+        Fault::Passing(error.to_string())
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // A record that does not fit.
+            StoreError::Poisoned(text) => Fault::Differs(text),
+            error => Fault::Passing(error.to_string()),
+        }
+    }
+}
+
+fn passing(what: &str, error: impl std::fmt::Display) -> Fault {
+    Fault::Passing(format!("{what}: {error}"))
+}
+
+/// Runs until the replica is stopped.
+pub(super) fn run(shared: &Arc<Shared>) {
+    let partition = shared.options.partition;
+    let mut faults = 0;
+    while !shared.is_stopping() {
+        let began = Instant::now();
+        let fault = match Life::begin(shared).and_then(Life::run) {
+            Ok(End::Stopped) => return,
+            Ok(End::Resigned) => continue,
+            Err(Fault::Passing(why)) => why,
+            Err(Fault::Differs(why)) => put_aside(shared, why),
+        };
+        tracing::error!(partition, %fault, "this replica of the partition stands still; it is tried again");
+        shared.state().fault = Some(fault);
+        faults = if began.elapsed() > CLOSING { 0 } else { faults + 1 };
+        let until = Instant::now() + PAUSES[faults.min(PAUSES.len() - 1)];
+        let mut state = shared.state();
+        while !shared.is_stopping() && Instant::now() < until {
+            state = shared.wait(state, READ_PATIENCE);
+        }
+    }
+}
+
+fn put_aside(shared: &Shared, why: String) -> String {
+    match shared.options.home.put_aside() {
+        Ok(place) => format!("{why}. This copy is kept as \"{place}\" to be looked at, and is made again"),
+        Err(error) => format!("{why}. It cannot be put aside: {error}"),
+    }
+}
+
+/// Records that were accepted and that the store does not have yet.
+#[derive(Default)]
+struct Pending {
+    from: Position,
+    bytes: Vec<u8>,
+    /// So many of them are whole records.
+    whole: usize,
+}
+
+/// The time in which the store is open.
+struct Life {
+    shared: Arc<Shared>,
+    disk: Arc<dyn Disk>,
+    /// Of the replicated log.
+    identity: String,
+    engine: Arc<Stripes>,
+    reader: Box<dyn LogReader>,
+    /// The end of the partition when the reader was opened.
+    caught_up_at: u64,
+    pending: Pending,
+    claimed: Option<Instant>,
+    /// The epochs that it has claimed. A claim of an earlier life must not be taken for one of these: what that life wrote may follow it.
+    claims: Vec<u32>,
+    marked: Instant,
+}
+
+impl Life {
+    /// Opens store and partition.
+    fn begin(shared: &Arc<Shared>) -> Result<Life, Fault> {
+        let options = &shared.options;
+        let identity = shared.log.identity()?;
+        let disk = options.home.open().map_err(|error| passing("cannot open the directory of the replica", error))?;
+        let mark = Mark::load(&*disk).map_err(|error| Fault::Differs(error.to_string()))?;
+        if let Some(mark) = mark.as_ref().filter(|mark| mark.log != identity) {
+            return Err(Fault::Passing(format!(
+                "this replica is a copy of the log \"{}\", and the log is now \"{identity}\": is another topic meant, or was it made again?",
+                mark.log
+            )));
+        }
+        let settled = mark.as_ref().map(Settled::of_mark).unwrap_or_default();
+        let end = settled.accepted.whole;
+        let life = begin_life(shared, settled);
+        let engine = Arc::new(open_store(shared, &disk, &identity, life, end)?);
+        let here = engine.moment().first().copied().unwrap_or_default();
+        if here != end {
+            let _ = engine.stop();
+            return Err(Fault::Differs(format!(
+                "the store's log ends at {here}, and should end at {end}, up to where it was durable once"
+            )));
+        }
+        let bounds = shared.log.bounds(options.partition)?;
+        if settled.next < bounds.start && settled.next < bounds.end {
+            return Err(LogError::Gone { first: bounds.start }.into());
+        }
+        let reader = shared.log.reader(options.partition, settled.next)?;
+        let mut state = shared.state();
+        (state.engine, state.fault) = (Some(Arc::clone(&engine)), None);
+        state.is_caught_up = settled.next >= bounds.end;
+        drop(state);
+        let pending = Pending { from: end, ..Pending::default() };
+        Ok(Life {
+            shared: Arc::clone(shared),
+            disk,
+            identity,
+            engine,
+            reader,
+            caught_up_at: bounds.end,
+            pending,
+            claimed: None,
+            claims: Vec::new(),
+            marked: Instant::now(),
+        })
+    }
+
+    /// Reads on until it has to close the store, and closes it.
+    fn run(mut self) -> Result<End, Fault> {
+        let ended = self.read_on();
+        let (shared, disk) = (Arc::clone(&self.shared), Arc::clone(&self.disk));
+        if matches!(ended, Ok(End::Stopped)) {
+            self.drain();
+        }
+        let weak = {
+            let mut state = shared.state();
+            if !matches!(ended, Ok(End::Stopped)) {
+                // No checkpoint may wait for what is not accepted any more.
+                state.life += 1;
+            }
+            (state.engine, state.leads, state.is_caught_up) = (None, false, false);
+            shared.changed.notify_all();
+            Arc::downgrade(&self.engine)
+        };
+        if let Err(error) = self.engine.stop() {
+            tracing::warn!(partition = shared.options.partition, %error, "the store of a replica did not close well");
+        }
+        let identity = std::mem::take(&mut self.identity);
+        drop(self);
+        wait_until_closed(&weak);
+        if ended.is_ok() {
+            shared
+                .write_mark(&*disk, &identity, &|| Ok(()))
+                .map_err(|error| passing("cannot write the mark of the replica", error))?;
+        }
+        ended
+    }
+
+    /// Waits until what was answered for is accepted, as far as that is to be had.
+    fn drain(&mut self) {
+        let until = Instant::now() + DRAINING;
+        while self.has_unaccepted() && Instant::now() < until {
+            match self.reader.next(READ_PATIENCE) {
+                Ok(Some(stored)) => {
+                    if !matches!(self.take(&stored), Ok(None)) {
+                        return;
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Whether it leads, and has decided what is not accepted yet.
+    fn has_unaccepted(&self) -> bool {
+        let end = self.engine.moment().first().copied().unwrap_or_default();
+        let state = self.shared.state();
+        state.leads && end > state.accepted.whole
+    }
+
+    fn read_on(&mut self) -> Result<End, Fault> {
+        loop {
+            if self.shared.is_stopping() {
+                self.flush()?;
+                return Ok(End::Stopped);
+            }
+            let patience = if self.pending.bytes.is_empty() { READ_PATIENCE } else { Duration::ZERO };
+            match self.reader.next(patience)? {
+                Some(stored) => {
+                    if let Some(end) = self.take(&stored)? {
+                        return Ok(end);
+                    }
+                    if self.pending.bytes.len() >= BATCH_BYTES {
+                        self.flush()?;
+                    }
+                }
+                None => {
+                    self.flush()?;
+                    self.look_around()?;
+                }
+            }
+            if self.marked.elapsed() > MARK_INTERVAL {
+                self.mark()?;
+            }
+        }
+    }
+
+    /// What is to be done beside reading.
+    fn look_around(&mut self) -> Result<(), Fault> {
+        let (partition, writer) = (self.shared.options.partition, self.shared.options.writer);
+        let epoch = {
+            let mut state = self.shared.state();
+            if let Some(fault) = state.fault.clone() {
+                return Err(Fault::Passing(fault));
+            }
+            state.is_caught_up |= state.next >= self.caught_up_at;
+            let wants = self.shared.wants_lead.load(Ordering::Acquire);
+            let waits = self.claimed.is_some_and(|claimed| claimed.elapsed() < CLAIM_PATIENCE);
+            if !wants || waits || state.leads || !state.is_caught_up {
+                return Ok(());
+            }
+            state.accepted.epoch + 1
+        };
+        self.claimed = Some(Instant::now());
+        self.claims.push(epoch);
+        let claim = Message { partition, epoch, writer, content: Content::Claim }.encode();
+        if let Err(error) = self.shared.log.append(partition, &claim) {
+            tracing::warn!(partition, %error, "the replicated log did not take a claim");
+        }
+        Ok(())
+    }
+
+    /// Takes the next message.
+    fn take(&mut self, stored: &Stored) -> Result<Option<End>, Fault> {
+        let partition = self.shared.options.partition;
+        let at = |what: &dyn std::fmt::Display| format!("the message at offset {} of partition {partition}: {what}", stored.offset);
+        let message = Message::decode(&stored.bytes).map_err(|error| Fault::Passing(at(&error)))?;
+        if message.partition != partition {
+            let other = format!("it was written for partition {}", message.partition);
+            return Err(Fault::Passing(at(&other)));
+        }
+        let (verdict, leads, accepted) = {
+            let mut state = self.shared.state();
+            let verdict = state.accepted.take(&message);
+            state.next = stored.offset + 1;
+            (verdict, state.leads, state.accepted)
+        };
+        match verdict {
+            Verdict::Leads => return self.begin_epoch(),
+            Verdict::Append(bytes) if leads => {
+                tracing::trace!(partition, bytes = bytes.len(), "read back");
+                self.engine.acknowledged(0, accepted.whole);
+            }
+            Verdict::Append(bytes) => {
+                self.pending.bytes.extend_from_slice(bytes);
+                if accepted.end == accepted.whole {
+                    self.pending.whole = self.pending.bytes.len();
+                }
+                return Ok(None);
+            }
+            Verdict::Nothing => {}
+        }
+        self.settle();
+        Ok(None)
+    }
+
+    /// Gives the store what is pending, as far as it is whole.
+    fn flush(&mut self) -> Result<(), Fault> {
+        let Pending { from, bytes, whole } = &mut self.pending;
+        if *whole > 0 {
+            let rest = bytes.split_off(*whole);
+            let records = std::mem::replace(bytes, rest);
+            let (sender, done) = mpsc::sync_channel(1);
+            let reply = Box::new(move |result| drop(sender.send(result)));
+            Replica::replicate(&*self.engine, 0, *from, records, reply);
+            *from = done.recv().unwrap_or(Err(StoreError::Stopping))?;
+            *whole = 0;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Notes a moment to go back to, if this is one.
+    fn settle(&self) {
+        if self.pending.bytes.is_empty() {
+            let mut state = self.shared.state();
+            if state.accepted.end == state.accepted.whole {
+                state.settled = Settled { accepted: state.accepted, next: state.next };
+            }
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Another epoch has begun: that of this replica, or one in which it follows.
+    fn begin_epoch(&mut self) -> Result<Option<End>, Fault> {
+        let whole = self.pending.whole;
+        self.pending.bytes.truncate(whole);
+        self.flush()?;
+        let Shared { options, .. } = &*self.shared;
+        let (partition, writer) = (options.partition, options.writer);
+        let (accepted, led) = {
+            let state = self.shared.state();
+            (state.accepted, state.leads)
+        };
+        if led {
+            tracing::warn!(partition, epoch = accepted.epoch, "another node leads this partition now");
+            let mut state = self.shared.state();
+            state.settled = Settled { accepted, next: state.next };
+            return Ok(Some(End::Resigned));
+        }
+        self.settle();
+        if accepted.leader != writer || !self.claims.contains(&accepted.epoch) {
+            return Ok(None);
+        }
+        let tail = self.engine.tail(Reach::Committed, KEPT_BYTES)?;
+        self.engine.lead(accepted.epoch)?;
+        // What it has followed up to here waits for nothing.
+        self.engine.acknowledged(0, accepted.whole);
+        self.shared.state().leads = true;
+        tracing::info!(partition, epoch = accepted.epoch, "this node leads the partition");
+        let shared = Arc::clone(&self.shared);
+        std::thread::Builder::new()
+            .name(format!("sender-{partition}"))
+            .spawn(move || sender::run(&shared, accepted.epoch, tail, accepted.whole))
+            .map_err(|error| passing("cannot start a thread", error))?;
+        Ok(None)
+    }
+
+    fn mark(&mut self) -> Result<(), Fault> {
+        self.flush()?;
+        self.marked = Instant::now();
+        let sync = || self.engine.sync_logs().map_err(|error| io::Error::other(error.to_string()));
+        self.shared
+            .write_mark(&*self.disk, &self.identity, &sync)
+            .map_err(|error| passing("cannot write the mark of the replica", error))
+    }
+}
+
+/// Begins another life at a moment, and returns its number.
+fn begin_life(shared: &Shared, settled: Settled) -> u64 {
+    let mut state = shared.state();
+    state.life += 1;
+    (state.accepted, state.next, state.settled) = (settled.accepted, settled.next, settled);
+    (state.leads, state.is_caught_up) = (false, false);
+    state.life
+}
+
+fn open_store(
+    shared: &Arc<Shared>,
+    disk: &Arc<dyn Disk>,
+    identity: &str,
+    life: u64,
+    end: Position,
+) -> Result<Stripes, Fault> {
+    let options = &shared.options;
+    let confirmed = Confirmed {
+        shared: Arc::clone(shared),
+        life,
+        disk: Arc::clone(disk),
+        identity: identity.to_owned(),
+    };
+    let shard = ShardOptions {
+        replica_patience: Some(options.patience),
+        log_end: Some(end),
+        confirmation: Some(SharedConfirmation(Arc::new(confirmed))),
+        ..options.store.shard.clone()
+    };
+    let options = Options {
+        shard_count: 1,
+        identity: Some(options.identity),
+        shard,
+        directory: options.home.directory(),
+        placeholder_tree: None,
+        adopt_tree: None,
+        adopt_unused: None,
+        follow: true,
+        ..options.store.clone()
+    };
+    Stripes::open(Arc::clone(disk), &options).map_err(|error| passing("cannot open the store of the replica", error))
+}
+
+/// Waits until requests that are still answered have let go of the store: until then it cannot be opened again.
+fn wait_until_closed(store: &Weak<Stripes>) {
+    let until = Instant::now() + CLOSING;
+    while store.strong_count() > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

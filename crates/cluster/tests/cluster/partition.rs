@@ -1,0 +1,349 @@
+//! One partition and its replicas.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use roundel_cluster::log::ReplicatedLog;
+use roundel_cluster::partition::{Home, Replica, ReplicaOptions, ReplicaStatus};
+use disk::sim::SimDisk;
+use oracle::random::{Random, each_seed};
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+use store::disk::Disk;
+use store::engine::{CreateRequest, Engine, UpdateBatch};
+use store::identity::Identity;
+use store::name::RrdName;
+use store::stripes::{Options, ShardOptions};
+
+use crate::simulated::{Faults, NodeLog, SimLog};
+
+const START: i64 = 1_700_000_000;
+const NODES: usize = 3;
+const RRDS: u64 = 12;
+
+/// How long anything may take that has to come about in the end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static WRITERS: AtomicU64 = AtomicU64::new(1);
+
+fn identity() -> Identity {
+    Identity { id: *b"a partition's id", seed: 7, shard_count: 1 }
+}
+
+/// A simulated disk that stays when the replica's store is put aside.
+#[derive(Clone)]
+struct SimHome(Arc<Mutex<SimDisk>>);
+
+impl Home for SimHome {
+    fn open(&self) -> io::Result<Arc<dyn Disk>> {
+        Ok(self.0.lock().unwrap().handle())
+    }
+
+    fn directory(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn put_aside(&self) -> io::Result<String> {
+        *self.0.lock().unwrap() = SimDisk::new(1);
+        Ok("nowhere".into())
+    }
+}
+
+/// A node with a replica.
+struct Node {
+    home: SimHome,
+    log: Arc<NodeLog>,
+    replica: Replica,
+}
+
+impl Node {
+    fn start(disk: SimDisk, log: Arc<NodeLog>, random: &mut Random) -> Node {
+        let home = SimHome(Arc::new(Mutex::new(disk)));
+        let shard = ShardOptions {
+            sync_always: random.below(4) == 0,
+            sync_interval: Duration::from_millis(20 << random.below(4)),
+            open_bytes_min: 256 << random.below(6),
+            log_bytes_max: 2048 << random.below(6),
+            merge_count: 2 + random.below(3) as usize,
+            ..ShardOptions::default()
+        };
+        let options = ReplicaOptions {
+            partition: 0,
+            writer: WRITERS.fetch_add(1, Ordering::Relaxed),
+            identity: identity(),
+            store: Options { shard, ..Options::default() },
+            home: Box::new(home.clone()),
+            patience: Duration::from_millis(500),
+        };
+        let replica = Replica::start(options, Arc::clone(&log) as Arc<dyn ReplicatedLog>).unwrap();
+        Node { home, log, replica }
+    }
+
+    /// The disk as the next process finds it.
+    fn killed(&self, power: bool) -> SimDisk {
+        let disk = self.home.0.lock().unwrap();
+        if power { disk.crash() } else { disk.kill() }
+    }
+}
+
+/// What was acknowledged: values by RRD and time.
+type Acknowledged = Arc<Mutex<BTreeMap<(u64, i64), f64>>>;
+
+struct Fleet {
+    random: Random,
+    log: Arc<SimLog>,
+    nodes: Vec<Node>,
+    /// Replicas of killed processes that have not noticed yet.
+    zombies: Vec<Replica>,
+    acknowledged: Acknowledged,
+    now: i64,
+}
+
+fn name(number: u64) -> RrdName {
+    RrdName::new(format!("host-{}/rrd-{number}.rrd", number % 3).as_bytes()).unwrap()
+}
+
+fn definition(rra: &str) -> Definition {
+    let step = Step { units: 1, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::STORE, file_name: b"x.rrd" };
+    parse_create(&options, &["DS:x:GAUGE:1000000:U:U", rra]).unwrap()
+}
+
+impl Fleet {
+    fn new(seed: u64, faults: Faults) -> Fleet {
+        let mut random = Random::new(seed);
+        let log = SimLog::new(random.next(), 1);
+        log.set_faults(faults);
+        let nodes =
+            (0..NODES).map(|_| Node::start(SimDisk::new(random.next()), log.node(), &mut random)).collect();
+        Fleet { random, log, nodes, zombies: Vec::new(), acknowledged: Acknowledged::default(), now: START }
+    }
+
+    fn lead(&self, wanted: usize) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            node.replica.want_lead(index == wanted);
+        }
+    }
+
+    fn leader(&self) -> Option<Arc<dyn Engine>> {
+        let leads = |node: &Node| node.replica.engine_and_lead().filter(|(_, leads)| *leads);
+        self.nodes.iter().find_map(leads).map(|(engine, _)| engine)
+    }
+
+    fn wait_for_leader(&self) -> Arc<dyn Engine> {
+        wait_for("a leader", || self.leader())
+    }
+
+    fn create_all(&self) {
+        for number in 0..RRDS {
+            // Until it is there: an attempt whose answer was lost may have made it.
+            wait_for("an RRD", || {
+                let engine = self.leader()?;
+                let request = CreateRequest { definition: definition("RRA:LAST:0:1:20000"), start: START, no_overwrite: true };
+                let (sender, answer) = mpsc::channel();
+                engine.create(name(number), request, Box::new(move |result| drop(sender.send(result))));
+                let _ = answer.recv();
+                engine.sync().ok()?;
+                engine.status(&name(number)).ok()
+            });
+        }
+    }
+
+    /// Sends some updates to whoever leads, and does not wait for the answer.
+    fn update(&mut self) {
+        let Some(engine) = self.leader() else { return std::thread::sleep(Duration::from_millis(5)) };
+        let mut batch = UpdateBatch::default();
+        let mut lines = Vec::new();
+        for _ in 0..=self.random.below(20) {
+            self.now += 1;
+            let (number, value) = (self.random.below(RRDS), self.random.below(1 << 20) as f64);
+            batch.push(name(number).as_bytes(), format!("{}:{value}", self.now).as_bytes());
+            lines.push((number, self.now, value));
+        }
+        let acknowledged = Arc::clone(&self.acknowledged);
+        engine.update(
+            batch,
+            Box::new(move |failures| {
+                let failed: Vec<u32> = failures.iter().map(|failure| failure.line).collect();
+                let mut acknowledged = acknowledged.lock().unwrap();
+                for (index, (number, time, value)) in lines.into_iter().enumerate() {
+                    if !failed.contains(&(index as u32)) {
+                        acknowledged.insert((number, time), value);
+                    }
+                }
+            }),
+        );
+    }
+
+    /// Does something to RRDs that are not updated: whether it was done is not known for sure, but all replicas must have done the same. One of
+    /// them is long enough for several messages.
+    fn change_names(&mut self) {
+        let Some(engine) = self.leader() else { return };
+        let other = |number: u64| RrdName::new(format!("other/rrd-{number}.rrd").as_bytes()).unwrap();
+        let (from, to) = (other(self.random.below(3)), other(self.random.below(3)));
+        let _ = match self.random.below(5) {
+            0 => engine.delete(&from),
+            1 => engine.rename(&from, &to),
+            2 => engine.copy(&name(self.random.below(RRDS)), &to),
+            3 => engine.tune(&name(self.random.below(RRDS)), &["-h".into(), "x:2000000".into()]),
+            _ => engine.import(to, self.long_rrd(), false),
+        };
+    }
+
+    /// An RRD of five megabytes that does not compress.
+    fn long_rrd(&mut self) -> Rrd {
+        const ROWS: usize = 650_000;
+        let definition = definition(&format!("RRA:LAST:0:1:{ROWS}"));
+        let live = rrd::create::new_live(&definition, START);
+        let archive = (0..ROWS).map(|_| f64::from_bits(self.random.next() >> 2)).collect();
+        Rrd { definition, live, archives: vec![archive] }
+    }
+
+    /// One random step.
+    fn step(&mut self) {
+        let node = self.random.below(NODES as u64) as usize;
+        match self.random.below(200) {
+            0..4 => self.lead(node),
+            4..6 => {
+                let power = self.random.below(2) == 0;
+                let (disk, log) = (self.nodes[node].killed(power), self.log.node());
+                let new = Node::start(disk, log, &mut self.random);
+                let old = std::mem::replace(&mut self.nodes[node], new);
+                self.zombies.push(old.replica);
+                self.lead((node + 1) % NODES);
+            }
+            6..8 => {
+                self.nodes[node].log.cut_off(true);
+                self.lead((node + 1) % NODES);
+            }
+            8..14 => self.nodes[node].log.cut_off(false),
+            14 => self.log.be_silent(Duration::from_millis(50 << self.random.below(4))),
+            15..17 => self.nodes[node].replica.stop(),
+            17..20 => {
+                // What was stopped is started again, with what it had.
+                let disk = self.nodes[node].killed(false);
+                let log = self.log.node();
+                let new = Node::start(disk, log, &mut self.random);
+                drop(std::mem::replace(&mut self.nodes[node], new));
+            }
+            20..40 => std::thread::sleep(Duration::from_millis(self.random.below(20))),
+            40..44 => self.change_names(),
+            _ => self.update(),
+        }
+        if self.zombies.len() > 3 {
+            self.zombies.remove(0);
+        }
+    }
+
+    /// Ends all faults, and waits until all replicas have everything.
+    fn settle(&mut self) {
+        self.log.set_faults(Faults::default());
+        self.zombies.clear();
+        for index in 0..NODES {
+            self.nodes[index].log.cut_off(false);
+            if self.nodes[index].replica.engine().is_none() {
+                let disk = self.nodes[index].killed(false);
+                let new = Node::start(disk, self.log.node(), &mut self.random);
+                drop(std::mem::replace(&mut self.nodes[index], new));
+            }
+        }
+        let last = self.random.below(NODES as u64) as usize;
+        self.lead(last);
+        wait_for("the last leader", || self.nodes[last].replica.leads().then_some(()));
+        wait_for("the last updates", || {
+            let synced = self.nodes[last].replica.engine()?.sync();
+            synced.inspect_err(|error| println!("{error}: {:?}", self.statuses())).ok()
+        });
+        wait_for("replicas of the same length", || {
+            let ends = self.nodes.iter().map(|node| {
+                let ReplicaStatus { end, next, is_caught_up, .. } = node.replica.status();
+                (end, next, is_caught_up)
+            });
+            let ends: Vec<_> = ends.collect();
+            let engines = self.nodes.iter().filter(|node| node.replica.engine().is_some()).count();
+            (engines == NODES && ends.iter().all(|end| end.2 && *end == ends[0])).then_some(())
+        });
+    }
+
+    fn statuses(&self) -> Vec<ReplicaStatus> {
+        self.nodes.iter().map(|node| node.replica.status()).collect()
+    }
+
+    fn check(&self) {
+        let engines: Vec<_> = self.nodes.iter().map(|node| node.replica.engine().unwrap()).collect();
+        let content = |engine: &Arc<dyn Engine>| {
+            let names = engine.list(b"", true).unwrap();
+            let whole = |name: &Vec<u8>| format!("{:?}", engine.read(&RrdName::new(name).unwrap()).unwrap());
+            names.iter().map(|name| (name.clone(), whole(name))).collect::<Vec<_>>()
+        };
+        let first = content(&engines[0]);
+        let others = first.iter().filter(|(name, _)| name.starts_with(b"other/")).count();
+        assert_eq!((first.len() - others) as u64, RRDS);
+        for engine in &engines[1..] {
+            for ((name, want), (other, found)) in first.iter().zip(content(engine)) {
+                let at = want.bytes().zip(found.bytes()).position(|(a, b)| a != b).unwrap_or(0).saturating_sub(300);
+                let cut = |text: &str| text[at..text.len().min(at + 600)].to_owned();
+                assert!(
+                    *name == other && *want == found,
+                    "replicas differ: {} {}\n{}\n{}\n{:?}",
+                    name.escape_ascii(),
+                    other.escape_ascii(),
+                    cut(want),
+                    cut(&found),
+                    self.statuses()
+                );
+            }
+        }
+        let acknowledged = self.acknowledged.lock().unwrap();
+        for number in 0..RRDS {
+            let name = name(number);
+            let status = engines[0].status(&name).unwrap();
+            let rows = engines[0]
+                .rows(&name, &status.definition, 0, START..self.now + 1)
+                .unwrap();
+            for ((_, time), value) in acknowledged.range((number, 0)..(number + 1, 0)) {
+                let stored = rows[(time - START) as usize];
+                assert_eq!(stored, *value, "{name} at {time}");
+            }
+        }
+    }
+}
+
+/// Waits until something is there.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+#[test]
+fn what_was_acknowledged_is_on_all_replicas_whatever_happens() {
+    each_seed(6, |seed| {
+        let mut fleet = Fleet::new(seed, Faults::MANY);
+        fleet.lead(0);
+        fleet.wait_for_leader();
+        fleet.create_all();
+        let until = Instant::now() + PATIENCE;
+        let count = |fleet: &Fleet| fleet.acknowledged.lock().unwrap().len();
+        let mut steps = 0;
+        while steps < 600 || count(&fleet) < 100 {
+            steps += 1;
+            fleet.step();
+            assert!(Instant::now() < until, "only {} were acknowledged", count(&fleet));
+        }
+        fleet.settle();
+        fleet.check();
+        println!("seed {seed}: {} acknowledged in {steps} steps", count(&fleet));
+    });
+}

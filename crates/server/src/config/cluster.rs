@@ -1,0 +1,110 @@
+//! The section `[cluster]`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{ConfigError, Reader, absolute, values};
+use crate::agents::AgentsSettings;
+use crate::cluster::{ClusterSettings, LogSettings, NodeFiles};
+
+/// How long an answer waits for the log by default: the brokers need some seconds to replace one of them.
+const ACK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+/// Replicas of a partition.
+const REPLICATION_DEFAULT: u8 = 2;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section [cluster]")]
+pub(super) struct FileCluster {
+    name: Spanned<String>,
+    node: Option<Spanned<String>>,
+    zone: Option<Spanned<String>>,
+    listen: Spanned<String>,
+    address: Option<Spanned<String>>,
+    secret_file: PathBuf,
+    replication: Option<Spanned<u8>>,
+    ack_timeout: Option<Spanned<String>>,
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    /// A log in a directory, for several nodes on one machine.
+    directory: Option<PathBuf>,
+    kafka: Option<FileKafka>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section [cluster.kafka]")]
+struct FileKafka {
+    brokers: Vec<String>,
+    topic: String,
+    #[serde(default)]
+    properties: BTreeMap<String, String>,
+}
+
+impl Reader<'_> {
+    /// How this server is a node of a cluster.
+    pub(super) fn cluster(&self, given: FileCluster) -> Result<ClusterSettings, ConfigError> {
+        let name = self.cluster_word("name", &given.name)?;
+        let node = match &given.node {
+            Some(node) => self.cluster_word("node", node)?,
+            None => crate::replication::host_name(),
+        };
+        let zone = given.zone.as_ref().map(|zone| self.cluster_word("zone", zone)).transpose()?;
+        let addresses = [Some(&given.listen), given.address.as_ref()];
+        for (key, address) in ["listen", "address"].into_iter().zip(addresses) {
+            if let Some(address) = address.filter(|address| AgentsSettings::is_local(address.get_ref()).is_none()) {
+                return Err(self.error(key, address, "give HOST:PORT, such as 10.0.0.1:42222"));
+            }
+        }
+        let listen = given.listen.get_ref().clone();
+        let address = given.address.map_or_else(|| listen.clone(), Spanned::into_inner);
+        let files = match (given.cert_file, given.key_file, given.ca_file) {
+            (None, None, None) => None,
+            (Some(certificate), Some(key), Some(authority)) => Some(NodeFiles {
+                certificate: absolute(&certificate)?,
+                key: absolute(&key)?,
+                authority: absolute(&authority)?,
+            }),
+            _ => {
+                let text = "[cluster]: TLS between nodes needs cert_file, key_file and ca_file together";
+                return Err(ConfigError(format!("{}: {text}", self.source)));
+            }
+        };
+        let log = match (given.kafka, given.directory) {
+            (Some(FileKafka { brokers, topic, properties }), None) => {
+                LogSettings::Kafka { brokers: brokers.join(","), topic, properties: properties.into_iter().collect() }
+            }
+            (None, Some(directory)) => LogSettings::Directory(absolute(Path::new(&directory))?),
+            _ => {
+                let text = "[cluster] needs [cluster.kafka] with brokers and topic, or, for nodes of one machine, directory";
+                return Err(ConfigError(format!("{}: {text}", self.source)));
+            }
+        };
+        let replication = self.number("replication", given.replication.as_ref(), 1..=7)?;
+        let patience = given.ack_timeout.as_ref();
+        Ok(ClusterSettings {
+            name,
+            zone: zone.unwrap_or_else(|| node.clone()),
+            node,
+            listen,
+            address,
+            secret_file: absolute(&given.secret_file)?,
+            files,
+            replication: usize::from(replication.unwrap_or(REPLICATION_DEFAULT)),
+            patience: self.duration("ack_timeout", patience, ACK_TIMEOUT_DEFAULT, values::ACK_TIMEOUT)?,
+            log,
+        })
+    }
+
+    /// A name that stands in logs and tables.
+    fn cluster_word(&self, key: &str, word: &Spanned<String>) -> Result<String, ConfigError> {
+        let is_word = |word: &str| (1..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_graphic());
+        match is_word(word.get_ref()) {
+            true => Ok(word.get_ref().clone()),
+            false => Err(self.error(key, word, "give up to 64 printable ASCII characters without spaces, such as \"east-1\"")),
+        }
+    }
+}
