@@ -5,6 +5,7 @@
 mod bindings;
 mod client;
 mod http;
+mod kafka;
 mod librrd;
 mod ports;
 mod program;
@@ -17,6 +18,7 @@ mod wait;
 pub use bindings::{Bindings, Exported};
 pub use client::{Answer, Client};
 pub use http::http_get;
+pub use kafka::Kafka;
 pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
 pub use ports::{free_port, wait_until_received};
 pub use program::{Program, rrd_files};

@@ -105,6 +105,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("bcrypt", &["server"]),
     ("rustls", &["backup", "bench", "client", "server"]),
     ("object_store", &["backup"]),
+    ("rdkafka", &["cluster"]),
     ("ring", &["backup"]),
     ("serde-saphyr", &["server"]),
     ("harfrust", &["render"]),
@@ -119,6 +120,8 @@ const NAMED_OTHERWISE: &[(&str, &str, Option<&str>)] = &[
     ("render", "yeslogic-fontconfig-sys", Some("fontconfig_sys")),
     // For a feature that object_store's copy of it needs.
     ("backup", "reqwest", None),
+    // Itself, with its features.
+    ("cluster", "cluster", Some("roundel_cluster")),
     // For librrd.so beside the tests.
     ("roundel", "librrd", None),
 ];

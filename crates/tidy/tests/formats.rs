@@ -83,6 +83,35 @@ const PAGES: &[Page] = &[
         complete: &["KIND_", "OFFSET_"],
     },
     Page {
+        document: "docs/format/replicated-log.md",
+        sources: &["/cluster/src/message.rs"],
+        lines: &[
+            "| 0 | 3 | magic | `{MAGIC}` |",
+            "| 3 | 1 | version | {VERSION}.",
+            "| {CRC_AT} | 4 | CRC32C | Of all bytes from byte {COVERED_FROM} on. |",
+            "| {COVERED_FROM} | 1 | kind |",
+            "| {ENVELOPE_BYTES} | n | body | By kind, below. With the {ENVELOPE_BYTES} bytes before it",
+        ],
+        complete: &[],
+    },
+    Page {
+        document: "docs/format/replicated-log.md",
+        sources: &["/cluster/src/log.rs", "/log/directory/partition.rs", "/log/directory/about.rs"],
+        lines: &[
+            "before it at most {MESSAGE_BYTES_MAX} bytes",
+            "one entry per line: `{FIRST_LINE}`",
+            "| 0 | {OFFSET_VERSION} | magic | `{MAGIC}` |",
+            "| {OFFSET_VERSION} | {OFFSET_PARTITION - OFFSET_VERSION} | version | {VERSION} |",
+            "| {OFFSET_PARTITION} | {OFFSET_IDENTITY - OFFSET_PARTITION} | partition |",
+            "| {OFFSET_IDENTITY} | {OFFSET_CHECKSUM - OFFSET_IDENTITY} | identity |",
+            "| {OFFSET_CHECKSUM} | 4 | CRC32C | Of bytes 0 to {OFFSET_CHECKSUM - 1}. |",
+            "| {OFFSET_MARK} | 8 | end |",
+            "message, from byte {OFFSET_MARK + MARK_BYTES} on",
+            "| {FRAME_HEAD_BYTES} | n | body | The message. |",
+        ],
+        complete: &["OFFSET_"],
+    },
+    Page {
         document: "docs/format/placeholder.md",
         sources: &["/src/placeholder.rs"],
         lines: &[

@@ -14,6 +14,9 @@ The executable `roundel` contains these crates, each under the licence beside it
 Apache-2.0, whose texts stand at the end. Sources: https://crates.io/crates/NAME.
 ";
 
+/// Files of licences below a crate's directory, of what it compiles that has other licences than the crate: (the crate's name, the file).
+const BUNDLED: &[(&str, &str)] = &[("rdkafka-sys ", "librdkafka/LICENSES.txt")];
+
 /// A crate: its name and version, its licence.
 type Crate = (String, String);
 
@@ -83,6 +86,12 @@ fn holders(sources: &Path) -> BTreeSet<String> {
 fn other_texts(crates: &BTreeSet<Crate>) -> String {
     let mut texts = String::new();
     for (name, licence) in crates {
+        for (_, file) in BUNDLED.iter().filter(|(bundling, _)| name.starts_with(bundling)) {
+            let path = sources(name).expect("the crate was fetched").join(file);
+            let text =
+                fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            texts += &format!("\n---- {name}: {file}\n\n{}\n", text.trim());
+        }
         let is_common = licence.contains("MIT") || licence.contains("Apache-2.0");
         if is_common && !licence.contains(" AND ") {
             continue;

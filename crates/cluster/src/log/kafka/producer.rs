@@ -1,0 +1,103 @@
+//! Appends, by producers that wait until a message is stored on all replicas that are in sync.
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
+
+use super::errors::Blame;
+use super::talk::Talk;
+use super::{KafkaOptions, OVERHEAD_BYTES};
+use crate::log::{LogError, MESSAGE_BYTES_MAX};
+
+/// How long after its time a report may come.
+const REPORT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The producers of a process.
+pub(super) struct Producers {
+    options: KafkaOptions,
+    blame: Blame,
+    config: ClientConfig,
+    producers: Vec<Mutex<Arc<ThreadedProducer<Talk>>>>,
+}
+
+impl Producers {
+    pub(super) fn new(options: &KafkaOptions, blame: &Blame) -> Result<Producers, LogError> {
+        let mut config = options.client();
+        let timeout = options.append_timeout.as_millis().max(10).to_string();
+        let request = options.request_timeout.as_millis().max(10).to_string();
+        let bytes = (MESSAGE_BYTES_MAX + OVERHEAD_BYTES).to_string();
+        for (name, value) in [
+            ("acks", "all"),
+            // Fewer messages are stored twice. Those that are all the same (number 4953 of librdkafka's known defects), `message::Accepted` leaves out.
+            ("enable.idempotence", "true"),
+            ("max.in.flight.requests.per.connection", "1"),
+            ("message.timeout.ms", timeout.as_str()),
+            ("request.timeout.ms", &request),
+            ("message.max.bytes", &bytes),
+            // Who appends waits for it, and gathers what comes meanwhile itself.
+            ("linger.ms", "0"),
+        ] {
+            config.set(name, value);
+        }
+        let config = options.finish(config)?;
+        let make = || make(&config, blame).map(Mutex::new);
+        let producers = (0..options.producers.max(1)).map(|_| make()).collect::<Result<_, _>>()?;
+        Ok(Producers { options: options.clone(), blame: blame.clone(), config, producers })
+    }
+
+    /// Appends a message and waits for the report.
+    pub(super) fn append(&self, partition: i32, message: &[u8]) -> Result<(), LogError> {
+        // Always the same one: two could exchange the order of messages.
+        let slot = &self.producers[partition as usize % self.producers.len()];
+        let producer = slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (waiting, report) = sync_channel(1);
+        let record = BaseRecord::<(), [u8], _>::with_opaque_to(&self.options.topic, Box::new(waiting))
+            .partition(partition)
+            .payload(message);
+        let result = match producer.send(record) {
+            Err((error, _)) => Err(error),
+            Ok(()) => match report.recv_timeout(self.options.append_timeout + REPORT_PATIENCE) {
+                Ok(result) => result,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut))
+                }
+            },
+        };
+        result.map_err(|error| {
+            self.replace_if_dead(slot, &producer);
+            self.blame.error("append to", &error)
+        })
+    }
+
+    /// An idempotent producer that lost track of what is stored does nothing more. Another one can: of what it repeats, the first counts.
+    fn replace_if_dead(&self, slot: &Mutex<Arc<ThreadedProducer<Talk>>>, dead: &Arc<ThreadedProducer<Talk>>) {
+        let Some((code, why)) = dead.client().fatal_error() else { return };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&slot, dead) {
+            tracing::warn!("Kafka's client (appends): {code}: {why}; another producer takes its place");
+            match make(&self.config, &self.blame) {
+                Ok(producer) => *slot = producer,
+                Err(error) => tracing::error!("{error}"),
+            }
+        }
+    }
+}
+
+impl Drop for Producers {
+    fn drop(&mut self) {
+        // Each takes a tenth of a second or more to end.
+        std::thread::scope(|scope| {
+            for producer in self.producers.drain(..) {
+                scope.spawn(move || drop(producer));
+            }
+        });
+    }
+}
+
+fn make(config: &ClientConfig, blame: &Blame) -> Result<Arc<ThreadedProducer<Talk>>, LogError> {
+    config.create_with_context(Talk::new("appends")).map(Arc::new).map_err(|error| blame.settings(&error))
+}

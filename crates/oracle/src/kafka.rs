@@ -1,0 +1,232 @@
+//! Apache Kafka beside a test: a cluster of brokers, which can be killed, paused and started again.
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::ports::free_port;
+use crate::wait::wait_until;
+
+/// What a broker says when it answers clients.
+const STARTED: &str = "Kafka Server started";
+/// The settings of all brokers, but for names and ports: a dead broker is noticed after two seconds (after nine by default), and what was asked of a
+/// controller that was stopped is asked of the next one after as long (after thirty).
+const SETTINGS: &str = "\
+process.roles=broker,controller
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+unclean.leader.election.enable=false
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+message.max.bytes=4194304
+replica.fetch.max.bytes=4194304
+log.segment.bytes=134217728
+log.cleaner.dedupe.buffer.size=4194304
+log.retention.check.interval.ms=500
+log.initial.task.delay.ms=500
+num.network.threads=2
+num.io.threads=4
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=300
+replica.lag.time.max.ms=2000
+controller.quorum.fetch.timeout.ms=1000
+controller.quorum.election.timeout.ms=500
+controller.socket.timeout.ms=2000
+controlled.shutdown.enable=true
+";
+
+/// A cluster of brokers on 127.0.0.1, each a controller, too. It ends with this value.
+#[derive(Debug)]
+pub struct Kafka {
+    installed: PathBuf,
+    directory: tempfile::TempDir,
+    brokers: Vec<Broker>,
+}
+
+#[derive(Debug)]
+struct Broker {
+    /// From 1 on.
+    number: usize,
+    port: u16,
+    child: Option<Child>,
+}
+
+impl Kafka {
+    /// Starts brokers, with settings in addition to the usual ones ("name=value" each), and waits until all of them answer. `temporary` is
+    /// `CARGO_TARGET_TMPDIR`: beside it is what `make peers` fetched.
+    ///
+    /// # Errors
+    /// When `make peers` has not fetched it, or a broker does not start.
+    pub fn start(temporary: &Path, brokers: usize, settings: &[&str]) -> io::Result<Kafka> {
+        let installed = temporary.parent().unwrap_or(temporary).join("kafka");
+        if !installed.join("installed.xml").exists() {
+            let text = format!("{} is not complete: make peers fetches Kafka's broker", installed.display());
+            return Err(io::Error::other(text));
+        }
+        let mut kafka = Kafka { installed, directory: tempfile::tempdir()?, brokers: Vec::new() };
+        let controllers: Vec<u16> = (0..brokers).map(|_| free_port()).collect();
+        let cluster = random_id();
+        for number in 1..=brokers {
+            let broker = Broker { number, port: free_port(), child: None };
+            kafka.write_settings(&broker, &controllers, &cluster, settings)?;
+            kafka.brokers.push(broker);
+        }
+        for index in 0..brokers {
+            kafka.spawn(index)?;
+        }
+        (0..brokers).for_each(|index| kafka.wait_until_started(index));
+        Ok(kafka)
+    }
+
+    /// Where clients find the brokers: `bootstrap.servers`.
+    #[must_use]
+    pub fn addresses(&self) -> String {
+        let addresses: Vec<String> =
+            self.brokers.iter().map(|broker| format!("127.0.0.1:{}", broker.port)).collect();
+        addresses.join(",")
+    }
+
+    /// Kills a broker (`kill -9`). Their numbers begin at 1.
+    pub fn kill(&mut self, number: usize) {
+        if let Some(mut child) = self.brokers[number - 1].child.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+
+    /// Starts a broker that was killed, and waits until it answers. Of several, most of which were killed, none answers alone: [`Kafka::start_again`].
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn restart(&mut self, number: usize) -> io::Result<()> {
+        self.start_again(number)?;
+        self.wait_until_started(number - 1);
+        Ok(())
+    }
+
+    /// Starts a broker that was killed.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_again(&mut self, number: usize) -> io::Result<()> {
+        self.spawn(number - 1)
+    }
+
+    /// Stops a broker in the middle of what it does: its connections stay, and nothing answers.
+    pub fn pause(&self, number: usize) {
+        self.signal(number, "STOP");
+    }
+
+    /// Lets a paused broker go on.
+    pub fn resume(&self, number: usize) {
+        self.signal(number, "CONT");
+    }
+
+    fn signal(&self, number: usize, signal: &str) {
+        let child = self.brokers[number - 1].child.as_ref().expect("the broker runs");
+        let done = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
+        assert!(done.is_ok_and(|status| status.success()), "kill -{signal}");
+    }
+
+    fn path(&self, kind: &str, number: usize) -> PathBuf {
+        self.directory.path().join(format!("{kind}-{number}"))
+    }
+
+    /// Configuration and an empty data directory, as `kafka-storage format` makes it.
+    fn write_settings(
+        &self,
+        broker: &Broker,
+        controllers: &[u16],
+        cluster: &str,
+        more: &[&str],
+    ) -> io::Result<()> {
+        let number = broker.number;
+        let voters: Vec<String> =
+            (1..).zip(controllers).map(|(n, port)| format!("{n}@127.0.0.1:{port}")).collect();
+        let client = format!("PLAINTEXT://127.0.0.1:{}", broker.port);
+        let controller = controllers[number - 1];
+        let data = self.path("data", number);
+        let copies = controllers.len().min(3);
+        let text = format!(
+            "{SETTINGS}node.id={number}\nlog.dirs={}\ncontroller.quorum.voters={}\n\
+             listeners={client},CONTROLLER://127.0.0.1:{controller}\nadvertised.listeners={client}\n\
+             offsets.topic.replication.factor={copies}\ntransaction.state.log.replication.factor={copies}\n{}\n",
+            data.display(),
+            voters.join(","),
+            more.join("\n"),
+        );
+        std::fs::write(self.path("settings", number), text)?;
+        std::fs::create_dir(&data)?;
+        let meta =
+            format!("version=1\ncluster.id={cluster}\nnode.id={number}\ndirectory.id={}\n", random_id());
+        std::fs::write(data.join("meta.properties"), meta)
+    }
+
+    fn spawn(&mut self, index: usize) -> io::Result<()> {
+        let number = self.brokers[index].number;
+        let log = File::create(self.path("log", number))?;
+        let archive = self.installed.join("classes.jsa");
+        let child = Command::new("java")
+            .args([
+                "-Xms256m",
+                "-Xmx256m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-Djava.awt.headless=true",
+            ])
+            .arg(format!("-XX:SharedArchiveFile={}", archive.display()))
+            .arg("-Dlog4j2.configurationFile=log4j2.properties")
+            // As in prepare.sh: the archive is for exactly this path of classes.
+            .args(["-cp", "lib/*", "kafka.Kafka"])
+            .arg(self.path("settings", number))
+            .current_dir(&self.installed)
+            .stdin(Stdio::null())
+            .stderr(log.try_clone()?)
+            .stdout(log)
+            .spawn()?;
+        self.brokers[index].child = Some(child);
+        Ok(())
+    }
+
+    /// # Panics
+    /// When it does not start, with the end of its log.
+    fn wait_until_started(&mut self, index: usize) {
+        let path = self.path("log", self.brokers[index].number);
+        let child = self.brokers[index].child.as_mut().expect("it was started");
+        wait_until("a broker of Kafka to start", || {
+            let log = std::fs::read_to_string(&path).unwrap_or_default();
+            if let Ok(Some(status)) = child.try_wait() {
+                let last: Vec<&str> = log.lines().rev().take(20).collect();
+                panic!("a broker ended ({status}); the end of its log, backwards: {last:#?}");
+            }
+            log.contains(STARTED)
+        });
+    }
+}
+
+impl Drop for Kafka {
+    fn drop(&mut self) {
+        // All first, so that none of them spends time on the loss of another.
+        for child in self.brokers.iter_mut().filter_map(|broker| broker.child.as_mut()) {
+            child.kill().ok();
+        }
+        for child in self.brokers.iter_mut().filter_map(|broker| broker.child.as_mut()) {
+            child.wait().ok();
+        }
+    }
+}
+
+/// An identifier as Kafka draws them: 16 random bytes in the URL alphabet of base 64.
+fn random_id() -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let digit = |at: u32| {
+        // Each state has keys of its own, and the last digit stands for two bits only.
+        let bits = if at == 21 { 0 } else { RandomState::new().hash_one(at) as usize % ALPHABET.len() };
+        char::from(ALPHABET[bits])
+    };
+    // An id may not begin with a hyphen, which a command line would take for an option.
+    std::iter::once('R').chain((1..22).map(digit)).collect()
+}
