@@ -7,5 +7,18 @@
 
 #![forbid(unsafe_code)]
 
+mod chores;
+pub mod engine;
+mod execute;
+mod frames;
+pub mod handshake;
+pub mod key;
 pub mod log;
 pub mod message;
+mod peer;
+mod room;
+pub mod routes;
+pub mod serve;
+mod stream;
+pub mod tls;
+pub mod wire;

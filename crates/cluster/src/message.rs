@@ -70,10 +70,15 @@ pub enum NotMessage {
 impl fmt::Display for NotMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotMessage::Strange => f.write_str("it is no message of Roundel's: something else writes to this topic"),
+            NotMessage::Strange => {
+                f.write_str("it is no message of Roundel's: something else writes to this topic")
+            }
             NotMessage::Damaged => f.write_str("its checksum does not fit: it is damaged"),
             NotMessage::Newer { version, kind } => {
-                write!(f, "a newer program wrote it (version {version}, kind {kind}): use that one on this node, too")
+                write!(
+                    f,
+                    "a newer program wrote it (version {version}, kind {kind}): use that one on this node, too"
+                )
             }
         }
     }
