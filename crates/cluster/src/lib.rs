@@ -7,9 +7,22 @@
 
 #![forbid(unsafe_code)]
 
+mod chores;
+pub mod engine;
+mod execute;
+mod frames;
+pub mod handshake;
+pub mod key;
 pub mod log;
 pub mod members;
 pub mod message;
 pub mod node;
 pub mod partition;
 pub mod plan;
+mod peer;
+mod room;
+pub mod routes;
+pub mod serve;
+mod stream;
+pub mod tls;
+pub mod wire;

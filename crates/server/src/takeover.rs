@@ -276,6 +276,7 @@ impl<'a> Takeover<'a> {
                 | StoreError::Backlog(_)
                 | StoreError::NotPrimary(_)
                 | StoreError::NotReplicated(_)
+                | StoreError::Unavailable(_)
                 | StoreError::Stopping => {
                     return Err(format!(
                         "{}, line {}, \"{name}\": {error}",

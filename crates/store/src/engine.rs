@@ -31,7 +31,7 @@ pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 pub type Hold<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// Many updates in order of arrival: one text buffer, and the ranges of each update in it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct UpdateBatch {
     /// Names and values, unescaped.
     pub text: Vec<u8>,

@@ -89,6 +89,8 @@ pub enum StoreError {
     NotReplicated(&'static str),
     /// What a primary sent cannot be applied; says why.
     Replica(String),
+    /// The node of a cluster that has the RRD does not answer now; names its partition and the node.
+    Unavailable(String),
     /// This layout does not support the request.
     Unsupported(&'static str),
     /// The store is stopping.
@@ -131,6 +133,7 @@ impl fmt::Display for StoreError {
             | StoreError::Backlog(text)
             | StoreError::Poisoned(text)
             | StoreError::Replica(text)
+            | StoreError::Unavailable(text)
             | StoreError::Lost(text) => f.write_str(text),
             StoreError::Short(shortage) => shortage.fmt(f),
             StoreError::Segment(error) => error.fmt(f),

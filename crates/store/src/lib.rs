@@ -40,6 +40,7 @@ pub mod streams;
 pub mod stripes;
 mod sync;
 pub mod tail;
+pub mod transfer;
 pub mod verify;
 pub mod version;
 

@@ -75,6 +75,8 @@ pub enum TuneError {
     Memory(TooMuchMemory),
     /// A bad `DS:` or `RRA:` argument, or a bad resulting definition.
     Definition(DefinitionError),
+    /// Any of them, in the words of another machine.
+    Told(String),
 }
 
 /// Bytes of a message about an option that RRDtool keeps.
@@ -139,6 +141,7 @@ impl fmt::Display for TuneError {
             }
             TuneError::Memory(error) => error.fmt(f),
             TuneError::Definition(error) => error.fmt(f),
+            TuneError::Told(text) => f.write_str(text),
         }
     }
 }

@@ -94,6 +94,8 @@ pub enum UpdateError {
         /// Its text.
         text: String,
     },
+    /// Any other than [`UpdateError::NotLater`], in the words of another machine.
+    Told(String),
 }
 
 impl UpdateError {
@@ -148,6 +150,7 @@ impl fmt::Display for UpdateError {
                 ds_type.name()
             ),
             UpdateError::Compute(error) => error.fmt(f),
+            UpdateError::Told(text) => f.write_str(text),
             UpdateError::NotUnsigned { text } => write!(f, "not a simple unsigned integer: '{text}'"),
             UpdateError::NotSigned { text } => write!(f, "not a simple signed integer: '{text}'"),
         }

@@ -86,6 +86,7 @@ impl WriteError {
                     | StoreError::TooFast(_)
                     | StoreError::NotPrimary(_)
                     | StoreError::NotReplicated(_)
+                    | StoreError::Unavailable(_)
             )
         )
     }

@@ -125,9 +125,10 @@ pub fn code(error: &StoreError) -> ErrorCode {
         StoreError::Damaged { .. } | StoreError::Segment(_) | StoreError::Lost(_) => ErrorCode::Damaged,
         StoreError::Unsupported(_) | StoreError::Unfit { .. } => ErrorCode::Unsupported,
         StoreError::Stopping => ErrorCode::Stopping,
-        StoreError::Backlog(_) | StoreError::NotPrimary(_) | StoreError::NotReplicated(_) => {
-            ErrorCode::Unavailable
-        }
+        StoreError::Backlog(_)
+        | StoreError::NotPrimary(_)
+        | StoreError::NotReplicated(_)
+        | StoreError::Unavailable(_) => ErrorCode::Unavailable,
         StoreError::Fetch(_)
         | StoreError::TooLarge(_)
         | StoreError::TooFast(_)

@@ -112,7 +112,8 @@ pub fn status(error: &StoreError) -> StatusCode {
         | StoreError::Locked
         | StoreError::Backlog(_)
         | StoreError::NotPrimary(_)
-        | StoreError::NotReplicated(_) => StatusCode::SERVICE_UNAVAILABLE,
+        | StoreError::NotReplicated(_)
+        | StoreError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::Short(_) => StatusCode::INSUFFICIENT_STORAGE,
         StoreError::Poisoned(_)
         | StoreError::Segment(_)
@@ -178,6 +179,7 @@ mod tests {
             (StoreError::Unfit { path: path(), error: FileError::NotRrd }, 422),
             (StoreError::TooLarge(String::new()), 413),
             (StoreError::Backlog(String::new()), 503),
+            (StoreError::Unavailable(String::new()), 503),
             (StoreError::Short(store::disk::Shortage::Space), 507),
             (StoreError::Poisoned(String::new()), 500),
             (StoreError::from(SegmentError::Io { file: path(), offset: 0, error: io() }), 500),

@@ -10,7 +10,7 @@ mod definition;
 
 use rrd::content::Rrd;
 use rrd::definition::Definition;
-use rrd::live::{Live, Season};
+use rrd::live::{HeadShape, Live, Season};
 
 pub use definition::{decode_definition, encode_definition, put_definition, take_definition};
 
@@ -287,7 +287,7 @@ impl<'a> Import<'a> {
 }
 
 /// Decompresses exactly `length` bytes; the buffer grows only with what is really produced.
-fn unpack(packed: &[u8], length: usize) -> Option<Vec<u8>> {
+pub fn unpack(packed: &[u8], length: usize) -> Option<Vec<u8>> {
     use std::io::Read;
     let mut plain = Vec::new();
     let decoder = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
@@ -300,21 +300,51 @@ pub fn encode_rrd(rrd: &Rrd) -> Vec<u8> {
     let row_bytes: usize = rrd.archives.iter().map(|rows| rows.len() * 8).sum();
     let mut out = Vec::with_capacity(row_bytes + rrd.live.words.len() * 8 + 1024);
     put_definition(&mut out, &rrd.definition);
-    varint::put(&mut out, rrd.live.words.len() as u64);
-    for word in &rrd.live.words {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    varint::put(&mut out, rrd.live.seasons.len() as u64);
-    for season in &rrd.live.seasons {
-        varint::put(&mut out, season.rra as u64);
-        varint::put(&mut out, season.current_row);
-        put_doubles(&mut out, &season.values);
-    }
+    put_live(&mut out, &rrd.live);
     varint::put(&mut out, rrd.archives.len() as u64);
     for rows in &rrd.archives {
         put_doubles(&mut out, rows);
     }
     out
+}
+
+/// Appends a live head.
+pub fn put_live(out: &mut Vec<u8>, live: &Live) {
+    varint::put(out, live.words.len() as u64);
+    for word in &live.words {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    varint::put(out, live.seasons.len() as u64);
+    for season in &live.seasons {
+        varint::put(out, season.rra as u64);
+        varint::put(out, season.current_row);
+        put_doubles(out, &season.values);
+    }
+}
+
+/// Takes what [`put_live`] wrote for an RRD of this definition, whose head it must fit.
+///
+/// # Errors
+/// When the bytes are malformed.
+pub fn take_live(cursor: &mut Cursor<'_>, definition: &Definition) -> Result<Live, DecodeError> {
+    let words_at = cursor.bad("as many words as the head of the definition has");
+    let word_count = cursor.count(8, words_at.expected)?;
+    let words = (0..word_count)
+        .map(|_| cursor.double("a word of the head").map(f64::to_bits))
+        .collect::<Result<_, _>>()?;
+    let season_count = cursor.count(3, "the number of seasons")?;
+    let mut seasons = Vec::new();
+    for _ in 0..season_count {
+        let rra_at = cursor.bad("an archive of the definition");
+        let rra = cursor.number(rra_at.expected)?;
+        if rra >= definition.rra.len() {
+            return Err(rra_at);
+        }
+        let current_row = cursor.varint("the row of a season")?;
+        seasons.push(Season { rra, current_row, values: take_doubles(cursor)? });
+    }
+    let live = Live { words, seasons };
+    if HeadShape::of(definition).word_count() == live.words.len() { Ok(live) } else { Err(words_at) }
 }
 
 /// Decodes the uncompressed encoding of an RRD. Checks that the head has the length that the definition
@@ -325,41 +355,30 @@ pub fn encode_rrd(rrd: &Rrd) -> Vec<u8> {
 pub fn decode_rrd(bytes: &[u8]) -> Result<Rrd, DecodeError> {
     let mut cursor = Cursor::new(bytes);
     let definition = take_definition(&mut cursor)?;
-    let words_at = cursor.bad("as many words as the head of the definition has");
-    let word_count = cursor.count(8, words_at.expected)?;
-    let words = (0..word_count)
-        .map(|_| cursor.double("a word of the head").map(f64::to_bits))
-        .collect::<Result<_, _>>()?;
+    let live = take_live(&mut cursor, &definition)?;
     let rra_count = definition.rra.len();
-    let season_count = cursor.count(3, "the number of seasons")?;
-    let mut seasons = Vec::new();
-    for _ in 0..season_count {
-        let rra_at = cursor.bad("an archive of the definition");
-        let rra = cursor.number(rra_at.expected)?;
-        if rra >= rra_count {
-            return Err(rra_at);
-        }
-        let current_row = cursor.varint("the row of a season")?;
-        seasons.push(Season { rra, current_row, values: take_doubles(&mut cursor)? });
-    }
     let archives_at = cursor.bad("one set of rows for each archive");
     if cursor.count(1, archives_at.expected)? != rra_count {
         return Err(archives_at);
     }
     let archives = (0..rra_count).map(|_| take_doubles(&mut cursor)).collect::<Result<_, _>>()?;
     cursor.end()?;
-    let rrd = Rrd { definition, live: Live { words, seasons }, archives };
-    if rrd.shape().word_count() == rrd.live.words.len() { Ok(rrd) } else { Err(words_at) }
+    Ok(Rrd { definition, live, archives })
 }
 
-fn put_doubles(out: &mut Vec<u8>, values: &[f64]) {
+/// Appends values, with their count.
+pub fn put_doubles(out: &mut Vec<u8>, values: &[f64]) {
     varint::put(out, values.len() as u64);
     for &value in values {
         put_double(out, value);
     }
 }
 
-fn take_doubles(cursor: &mut Cursor<'_>) -> Result<Vec<f64>, DecodeError> {
+/// Takes what [`put_doubles`] wrote.
+///
+/// # Errors
+/// When the bytes are malformed.
+pub fn take_doubles(cursor: &mut Cursor<'_>) -> Result<Vec<f64>, DecodeError> {
     let count = cursor.count(8, "the number of values")?;
     (0..count).map(|_| cursor.double("a value")).collect()
 }

@@ -1,0 +1,35 @@
+//! Where the partitions are: what the nodes know of each other, as those need it who ask them.
+
+use std::sync::Arc;
+
+use store::engine::Engine;
+
+/// Where a node is reached.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeAddress {
+    /// Its name in the cluster.
+    pub name: String,
+    /// `HOST:PORT`.
+    pub address: String,
+}
+
+/// Who has a partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// Who leads it; `None` while that is not known.
+    pub leader: Option<NodeAddress>,
+    /// Whether this node does.
+    pub leads_here: bool,
+    /// Who else has it, without this node.
+    pub followers: Vec<NodeAddress>,
+}
+
+/// What a node knows of the partitions. Nothing here waits: all is answered from memory.
+pub trait Routes: Send + Sync {
+    /// How many partitions the cluster has; it never changes.
+    fn partition_count(&self) -> u32;
+    /// The store of a partition on this node, and whether it leads; `None` when this node has none, or has not opened it.
+    fn local(&self, partition: u32) -> Option<(Arc<dyn Engine>, bool)>;
+    /// Who has a partition.
+    fn route(&self, partition: u32) -> Route;
+}

@@ -1,0 +1,305 @@
+//! What one node asks of another, and the answers: the operations of [`store::engine::Engine`] as bytes.
+//!
+//! `docs/cluster.md` describes the layout in general; RRDs have the encodings of the log ([`store::transfer`]). Decoders never panic,
+//! and allocate no more than the bytes at hand justify. All nodes of a cluster speak one version ([`VERSION`]), which
+//! the handshake compares.
+
+mod answer;
+mod error;
+pub mod fuzzing;
+mod pack;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rrd::content::Rrd;
+use rrd::definition::Definition;
+use rrd::fetch::{FetchRequest, FetchRows};
+use store::engine::{
+    CreateRequest, RrdStatus, Snapshot, Stats, StoreError, StreamPosition, Trashed, UpdateBatch,
+    UpdateFailure, UpdatevOutcome, VersionChange,
+};
+use store::name::RrdName;
+use store::transfer::{Cursor, DecodeError, varint};
+
+pub(crate) use answer::add as add_stats;
+use pack::{pack, unpack};
+
+/// Version of the handshake, the frames and all bodies.
+pub const VERSION: u8 = 1;
+/// The longest message: an RRD as large as the store takes, and what is around it.
+pub const MESSAGE_BYTES_MAX: usize = store::transfer::RRD_BYTES_MAX + (64 << 20);
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// [`store::engine::Engine::update`].
+    Update(UpdateBatch),
+    /// [`store::engine::Engine::updatev`].
+    Updatev(RrdName, Vec<u8>),
+    /// [`store::engine::Engine::create`].
+    Create(RrdName, CreateRequest),
+    /// [`store::engine::Engine::import`]; with `no_overwrite`.
+    Import(RrdName, Arc<Rrd>, bool),
+    /// [`store::engine::Engine::tune`].
+    Tune(RrdName, Vec<String>),
+    /// [`store::engine::Engine::change`].
+    Change(RrdName, u64, VersionChange),
+    /// [`store::engine::Engine::delete`].
+    Delete(RrdName),
+    /// [`store::engine::Engine::rename`].
+    Rename(RrdName, RrdName),
+    /// [`store::engine::Engine::copy`].
+    Copy(RrdName, RrdName),
+    /// [`store::engine::Engine::trash`].
+    Trash,
+    /// [`store::engine::Engine::restore`].
+    Restore(Trashed, RrdName),
+    /// [`store::engine::Engine::erase`].
+    Erase(Trashed),
+    /// [`store::engine::Engine::snapshot`].
+    Snapshot(RrdName),
+    /// [`store::engine::Engine::status`].
+    Status(RrdName),
+    /// [`store::engine::Engine::status_for_change`].
+    StatusForChange(RrdName),
+    /// [`store::engine::Engine::fetch`].
+    Fetch(RrdName, FetchRequest),
+    /// [`store::engine::Engine::read`].
+    Read(RrdName),
+    /// [`store::engine::Engine::rows`].
+    Rows(RrdName, Arc<Definition>, usize, Range<i64>),
+    /// [`store::engine::Engine::list`]; whether recursively.
+    List(Vec<u8>, bool),
+    /// [`store::engine::Engine::has_directory`].
+    HasDirectory(Vec<u8>),
+    /// [`store::engine::Engine::flush`].
+    Flush(Option<RrdName>),
+    /// [`store::engine::Engine::sync`].
+    Sync,
+    /// [`store::engine::Engine::stream_position`].
+    StreamPosition(Vec<u8>),
+    /// [`store::engine::Engine::set_stream_position`].
+    SetStreamPosition(Vec<u8>, StreamPosition),
+    /// [`store::engine::Engine::stats`].
+    Stats,
+}
+
+impl Request {
+    /// Whether it changes something, so that only the leader may do it, or tells what only the leader knows.
+    pub fn needs_leader(&self) -> bool {
+        !matches!(
+            self,
+            Request::Snapshot(_)
+                | Request::Status(_)
+                | Request::Fetch(..)
+                | Request::Read(_)
+                | Request::Rows(..)
+                | Request::List(..)
+                | Request::HasDirectory(_)
+        )
+    }
+
+    /// Whether it can be asked again when it may have been done already: doing it twice is the same as once.
+    pub fn is_repeatable(&self) -> bool {
+        !matches!(
+            self,
+            Request::Updatev(..)
+                | Request::Tune(..)
+                | Request::Change(..)
+                | Request::Restore(..)
+                | Request::Rename(..)
+        )
+    }
+}
+
+/// What an operation gave.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// Of [`Request::Update`]: the lines that failed.
+    Failures(Vec<UpdateFailure>),
+    /// Of [`Request::Updatev`].
+    Written(UpdatevOutcome),
+    /// Of [`Request::Change`]: the version of the RRD now.
+    Version(u64),
+    /// Of [`Request::Trash`].
+    Trashed(Vec<Trashed>),
+    /// Of [`Request::Snapshot`].
+    Snapshot(Box<Snapshot>),
+    /// Of [`Request::Status`] and [`Request::StatusForChange`].
+    Status(RrdStatus),
+    /// Of [`Request::Fetch`].
+    Fetched(FetchRows),
+    /// Of [`Request::Read`].
+    Whole(Box<Rrd>),
+    /// Of [`Request::Rows`].
+    Values(Vec<f64>),
+    /// Of [`Request::List`].
+    Names(Vec<Vec<u8>>),
+    /// Of [`Request::HasDirectory`].
+    Is(bool),
+    /// Of [`Request::StreamPosition`].
+    Position(Option<StreamPosition>),
+    /// Of [`Request::Stats`].
+    Stats(Box<Stats>),
+}
+
+/// A message to a node.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The partition it is about.
+    pub partition: u32,
+    /// Whether only its leader may answer.
+    pub leader_only: bool,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// What a node answers.
+#[derive(Debug)]
+pub enum Told {
+    /// The store's answer.
+    Answer(Answer),
+    /// The store's error.
+    Refused(StoreError),
+    /// The node does not lead the partition; name and address of the node that does, as far as it knows.
+    NotLeader(Option<(String, String)>),
+    /// The node has no open store of the partition.
+    Absent,
+    /// The node could not read the request.
+    Unreadable(String),
+}
+
+impl Ask {
+    /// The bytes, packed.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint::put(&mut out, u64::from(self.partition));
+        out.push(u8::from(self.leader_only));
+        request::put(&mut out, &self.request);
+        pack(out)
+    }
+
+    /// The same for a batch of updates, which need not be moved for it.
+    pub fn encode_update(partition: u32, batch: &UpdateBatch) -> Vec<u8> {
+        let mut out = Vec::with_capacity(batch.text.len() + batch.lines.len() * 3 + 16);
+        varint::put(&mut out, u64::from(partition));
+        out.push(1);
+        request::put_update(&mut out, batch);
+        pack(out)
+    }
+
+    /// Reads what [`Ask::encode`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
+    pub fn decode(packed: &[u8]) -> Result<Self, DecodeError> {
+        let plain = unpack(packed)?;
+        let mut cursor = Cursor::new(&plain);
+        let partition = cursor.number("a partition")?;
+        let leader_only = flag(&mut cursor)?;
+        let request = request::take(&mut cursor)?;
+        cursor.end()?;
+        Ok(Ask { partition, leader_only, request })
+    }
+}
+
+const ANSWER: u8 = 1;
+const REFUSED: u8 = 2;
+const NOT_LEADER: u8 = 3;
+const ABSENT: u8 = 4;
+const UNREADABLE: u8 = 5;
+
+impl Told {
+    /// The bytes, packed.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Told::Answer(given) => {
+                out.push(ANSWER);
+                answer::put(&mut out, given);
+            }
+            Told::Refused(why) => {
+                out.push(REFUSED);
+                error::put(&mut out, why);
+            }
+            Told::NotLeader(leader) => {
+                out.push(NOT_LEADER);
+                out.push(u8::from(leader.is_some()));
+                if let Some((name, address)) = leader {
+                    put_text(&mut out, name);
+                    put_text(&mut out, address);
+                }
+            }
+            Told::Absent => out.push(ABSENT),
+            Told::Unreadable(why) => {
+                out.push(UNREADABLE);
+                put_text(&mut out, why);
+            }
+        }
+        pack(out)
+    }
+
+    /// Reads what [`Told::encode`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
+    pub fn decode(packed: &[u8]) -> Result<Self, DecodeError> {
+        let plain = unpack(packed)?;
+        let mut cursor = Cursor::new(&plain);
+        let bad = cursor.bad("a kind of answer");
+        let told = match cursor.byte(bad.expected)? {
+            ANSWER => Told::Answer(answer::take(&mut cursor)?),
+            REFUSED => Told::Refused(error::take(&mut cursor)?),
+            NOT_LEADER => Told::NotLeader(match flag(&mut cursor)? {
+                true => Some((text(&mut cursor)?, text(&mut cursor)?)),
+                false => None,
+            }),
+            ABSENT => Told::Absent,
+            UNREADABLE => Told::Unreadable(text(&mut cursor)?),
+            _ => return Err(bad),
+        };
+        cursor.end()?;
+        Ok(told)
+    }
+}
+
+fn flag(cursor: &mut Cursor<'_>) -> Result<bool, DecodeError> {
+    let bad = cursor.bad("0 or 1");
+    match cursor.byte(bad.expected)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(bad),
+    }
+}
+
+fn text(cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
+    cursor.text("a text").map(str::to_owned)
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    store::transfer::put_counted(out, text.as_bytes());
+}
+
+/// Takes a name as [`put_name`] wrote it; the store's own hidden ones, too.
+fn name(cursor: &mut Cursor<'_>) -> Result<RrdName, DecodeError> {
+    let bad = cursor.bad("the name of an RRD in normal form");
+    checked_name(cursor.counted_bytes(bad.expected)?).ok_or(bad)
+}
+
+fn checked_name(bytes: &[u8]) -> Option<RrdName> {
+    let name = match RrdName::is_hidden(bytes) {
+        true => RrdName::revealed(bytes).map(|(purpose, name)| name.hidden(purpose)),
+        false => RrdName::new(bytes).ok(),
+    };
+    name.filter(|name| name.as_bytes() == bytes)
+}
+
+fn put_name(out: &mut Vec<u8>, name: &RrdName) {
+    store::transfer::put_counted(out, name.as_bytes());
+}
