@@ -34,7 +34,9 @@ use crate::chores::Chores;
 use crate::handshake::Membership;
 use crate::key;
 use crate::peer::Peer;
+use crate::node::Node;
 use crate::routes::{NodeAddress, Routes};
+use crate::serve::Listener;
 use crate::wire::{Answer, Request};
 
 /// Threads for retries.
@@ -128,6 +130,8 @@ fn is_outcome_unknown(error: &StoreError) -> bool {
 /// A cluster, as one store.
 pub struct ClusterEngine {
     hub: Arc<Hub>,
+    /// What this process is of it, and ends with it.
+    own: Option<(Arc<Node>, Listener)>,
 }
 
 impl ClusterEngine {
@@ -149,8 +153,16 @@ impl ClusterEngine {
             reads: Chores::start("partitions", READ_THREADS)?,
             is_stopping: AtomicBool::new(false),
         };
-        Ok(ClusterEngine { hub: Arc::new(hub) })
+        Ok(ClusterEngine { hub: Arc::new(hub), own: None })
     }
+
+    /// The engine of a process that is a node itself: both are stopped with it.
+    #[must_use]
+    pub fn with_node(mut self, node: Arc<Node>, listener: Listener) -> ClusterEngine {
+        self.own = Some((node, listener));
+        self
+    }
+
 
     fn partitions(&self) -> Range<u32> {
         0..self.hub.routes.partition_count()
@@ -353,8 +365,13 @@ impl Engine for ClusterEngine {
         Err(StoreError::Unsupported(NO_TAIL))
     }
 
-    /// Ends the connections to other nodes. The stores of this node belong to who opened them, and are not stopped.
+    /// Ends the connections to other nodes, and its own node.
     fn stop(&self) -> Result<(), StoreError> {
+        // First the node: what it has answered for is to be in the log, and others are to lead.
+        if let Some((node, listener)) = &self.own {
+            node.stop();
+            listener.stop();
+        }
         self.hub.is_stopping.store(true, Ordering::SeqCst);
         self.hub.retries.stop();
         self.hub.reads.stop();

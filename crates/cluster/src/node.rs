@@ -14,13 +14,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use store::disk::{Disk, RealDisk};
+use store::engine::Engine;
 use store::identity::Identity;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::log::{LogError, ReplicatedLog};
-use crate::members::{Beat, Members, Note, ReplicaBeat};
+use crate::members::{Beat, Known, Members, Note, ReplicaBeat};
 use crate::message::{Content, Message, WriterId};
 use crate::partition::{Home, Replica, ReplicaOptions};
+use crate::routes::{NodeAddress, Route, Routes};
 
 /// How often a node says that it lives.
 pub const BEAT: Duration = Duration::from_millis(500);
@@ -173,11 +175,6 @@ impl Node {
         Ok(Node { inner, threads: Mutex::new(threads) })
     }
 
-    /// Partitions with RRDs.
-    pub fn partition_count(&self) -> u32 {
-        self.inner.partitions
-    }
-
     /// What this node calls itself.
     pub fn name(&self) -> &str {
         &self.inner.options.name
@@ -191,6 +188,11 @@ impl Node {
     /// Its replica of a partition.
     pub fn replica(&self, partition: u32) -> Option<Arc<Replica>> {
         lock(&self.inner.replicas).get(&partition).cloned()
+    }
+
+    /// Partitions with RRDs.
+    pub fn partitions(&self) -> u32 {
+        self.inner.partitions
     }
 
     /// Its replicas by partition.
@@ -222,6 +224,38 @@ impl Node {
         // Now nothing of it leads, and the others need not wait for its silence.
         if let Err(error) = self.inner.write_note(&Note::Beat(self.inner.beat(true))) {
             tracing::debug!(%error, "the other nodes are not told that this one stops; they notice");
+        }
+    }
+}
+
+impl Routes for Node {
+    fn partition_count(&self) -> u32 {
+        self.inner.partitions
+    }
+
+    fn local(&self, partition: u32) -> Option<(Arc<dyn Engine>, bool)> {
+        self.replica(partition)?.engine_and_lead()
+    }
+
+    fn route(&self, partition: u32) -> Route {
+        let own = self.name();
+        let leads_here = self.replica(partition).is_some_and(|replica| replica.leads());
+        let members = lock(&self.inner.members);
+        let address = |known: &Known| NodeAddress {
+            name: known.beat.name.clone(),
+            address: known.beat.address.clone(),
+        };
+        let leader = members.leader(partition).filter(|known| known.beat.name != own || leads_here);
+        let is_follower = |known: &&Known| {
+            known.beat.name != own
+                && leader.is_none_or(|leader| leader.beat.name != known.beat.name)
+                && known.is_alive()
+                && known.replica(partition).is_some_and(|replica| replica.is_ready)
+        };
+        Route {
+            leader: leader.map(address),
+            leads_here,
+            followers: members.nodes().filter(is_follower).map(address).collect(),
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod agent;
 #[cfg(feature = "backup")]
 pub mod backup;
 pub mod capacity;
+pub mod cluster;
 pub mod collectd;
 pub mod export;
 pub mod fadvise;

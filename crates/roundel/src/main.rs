@@ -58,6 +58,8 @@ enum Command {
     Promote(cmd::replication::PromoteArguments),
     /// Show whether a server is the primary or follows another one, and how far
     Replication(cmd::replication::StatusArguments),
+    /// Show the nodes and partitions of a cluster, and empty a node
+    Cluster(cmd::cluster::Arguments),
     /// List, verify and prune the backup of a store
     #[cfg(feature = "backup")]
     Backup(cmd::backup::Arguments),
@@ -132,6 +134,7 @@ fn main() -> ExitCode {
         Command::Snapshot(arguments) => cmd::snapshot::run(&arguments),
         Command::Promote(arguments) => cmd::replication::promote(&arguments),
         Command::Replication(arguments) => cmd::replication::status(&arguments),
+        Command::Cluster(arguments) => cmd::cluster::run(&arguments),
         #[cfg(feature = "backup")]
         Command::Backup(arguments) => cmd::backup::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),

@@ -5,6 +5,8 @@
 
 #[path = "replication/cable.rs"]
 mod cable;
+#[path = "replication/cluster.rs"]
+mod cluster;
 #[path = "replication/encrypted.rs"]
 mod encrypted;
 #[path = "replication/faults.rs"]

@@ -27,7 +27,8 @@ use crate::rate::RateLimit;
 /// How much of a rate may come at once, in seconds of it.
 const BURST_SECONDS: u32 = 10;
 /// Commands about the daemon or the store as a whole, and those that change how others are answered.
-const OPERATING: [Verb; 13] = [
+const OPERATING: [Verb; 14] = [
+    Verb::Cluster,
     Verb::Promote,
     Verb::Replication,
     Verb::Snapshot,

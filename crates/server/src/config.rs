@@ -480,6 +480,7 @@ impl Reader<'_> {
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };
+        self.check_cluster(&settings)?;
         let in_store = settings.tokens_in_store();
         settings.access.tokens.get_or_insert(in_store);
         Ok(settings)

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ::cluster::node::Node;
 use protocol::rrdcached::address::Address;
 use store::awaited::{Awaited, AwaitedDisk};
 use store::disk::Disk;
@@ -14,6 +15,7 @@ use store::placeholder::StoreIdentity;
 use store::stripes::{self, Stripes};
 use store::{daemon_address, filenames, identity};
 
+use crate::cluster;
 use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
 
@@ -76,9 +78,30 @@ fn open_stripes(
     all: &Settings,
     awaited: Option<&Arc<Awaited>>,
 ) -> Result<Arc<dyn Engine>, String> {
+    if let Some(cluster) = &all.cluster {
+        return Err(format!(
+            "this is a node of the cluster \"{}\": its RRDs are in partitions on several nodes; start the daemon, and ask that",
+            cluster.name
+        ));
+    }
     let path = settings.store.display();
     let disk = RealDisk::create(&settings.store)
         .map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
+    let options = stripes_options(settings, all);
+    for tree in options.placeholder_tree.iter().chain(&options.adopt_tree) {
+        make_directory(tree)?;
+    }
+    let disk: Arc<dyn Disk> = match awaited {
+        Some(awaited) => Arc::new(AwaitedDisk(Arc::clone(awaited))),
+        None => Arc::new(disk),
+    };
+    let store =
+        Stripes::open(disk, &options).map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
+    Ok(Arc::new(store))
+}
+
+/// How a striped store is opened.
+fn stripes_options(settings: &StripesSettings, all: &Settings) -> stripes::Options {
     let mut options = stripes::Options {
         directory: Some(settings.store.clone()),
         placeholder_tree: settings.placeholders.clone(),
@@ -107,16 +130,20 @@ fn open_stripes(
     if let Some(bytes) = settings.log_bytes {
         options.shard.log_bytes_max = bytes;
     }
-    for tree in options.placeholder_tree.iter().chain(&options.adopt_tree) {
-        make_directory(tree)?;
-    }
-    let disk: Arc<dyn Disk> = match awaited {
-        Some(awaited) => Arc::new(AwaitedDisk(Arc::clone(awaited))),
-        None => Arc::new(disk),
+    options
+}
+
+/// Starts the node of a cluster that the settings describe.
+///
+/// # Errors
+/// A text for the operator.
+pub fn open_node(settings: &Settings) -> Result<(Arc<dyn Engine>, Arc<Node>), String> {
+    make_directory(&settings.base)?;
+    let (Some(cluster), Layout::Stripes(stripes)) = (&settings.cluster, &settings.layout) else {
+        return Err("[cluster] needs layout = \"stripes\"".to_string());
     };
-    let store =
-        Stripes::open(disk, &options).map_err(|error| format!("cannot open store \"{path}\": {error}"))?;
-    Ok(Arc::new(store))
+    let (engine, node) = cluster::open(cluster, &stripes.store, stripes_options(stripes, settings))?;
+    Ok((engine, node))
 }
 
 fn open_files(settings: &FilesSettings, all: &Settings) -> Result<Arc<dyn Engine>, String> {

@@ -16,6 +16,7 @@ mod backing;
 pub mod budget;
 pub mod collectors;
 pub mod config;
+pub mod cluster;
 mod confine;
 pub mod connection;
 pub mod connection_limits;

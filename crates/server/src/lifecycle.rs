@@ -32,7 +32,7 @@ use crate::reload::{Program, Reloading};
 use crate::replication::primary::FollowerSockets;
 use crate::service::{CreatePolicy, Service};
 use crate::settings::{Layout, Settings};
-use crate::{confine, idle_memory, logging, machine, privileges, scrub, start_check, takeover};
+use crate::{confine, idle_memory, layout, logging, machine, privileges, scrub, start_check, takeover};
 
 /// Why a daemon did not start or stop properly, as a text for the operator.
 #[derive(Debug)]
@@ -186,7 +186,10 @@ fn open_service(
     access: Access,
     awaited: Option<&Arc<Awaited>>,
 ) -> Result<Arc<Service>, LifecycleError> {
-    let engine = replicating::open(settings, awaited).map_err(fail)?;
+    let (engine, node) = match &settings.cluster {
+        Some(_) => layout::open_node(settings).map(|(engine, node)| (engine, Some(node))).map_err(fail)?,
+        None => (replicating::open(settings, awaited).map_err(fail)?, None),
+    };
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
     let create = CreatePolicy {
         no_overwrite: settings.no_overwrite,
@@ -199,6 +202,9 @@ fn open_service(
     }
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
     service.ingest.configure(settings.ingest.clone());
+    if let Some(node) = node {
+        let _ = service.node.set(node);
+    }
     if let Some(directory) = settings.snapshots.take() {
         let _ = service.snapshots.set(directory);
     }

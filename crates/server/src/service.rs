@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ::access::{Below, Rights, Verb};
+use cluster::node::Node;
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -80,6 +81,8 @@ pub struct Service {
     pub scrub: Arc<Scrub>,
     /// The directory in which snapshots are made; not set: none are.
     pub snapshots: Arc<OnceLock<PathBuf>>,
+    /// What this server is of a cluster; not set: it is no node.
+    pub node: Arc<OnceLock<Arc<Node>>>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
     /// Agents that have been seen.
@@ -132,6 +135,7 @@ impl Service {
             calls: Arc::default(),
             flush_all: FlushAll::default(),
             snapshots: Arc::default(),
+            node: Arc::default(),
             ingest: Arc::clone(&metrics.ingest),
             metrics,
             connection_limits: Arc::new(ConnectionLimits::with_total(
@@ -192,6 +196,7 @@ impl Service {
             connection_limits: Arc::clone(&self.connection_limits),
             scrub: Arc::clone(&self.scrub),
             snapshots: Arc::clone(&self.snapshots),
+            node: Arc::clone(&self.node),
             ingest: Arc::clone(&self.ingest),
             threads: Arc::clone(&self.threads),
             agents: Arc::clone(&self.agents),

@@ -8,6 +8,7 @@ use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
+use crate::cluster::ClusterSettings;
 use crate::access::{AccessSettings, Anonymous};
 use crate::agent::AgentSettings;
 use crate::agents::AgentsSettings;
@@ -227,6 +228,8 @@ pub struct Settings {
     pub replication: ReplicationSettings,
     /// Whom it follows; `None` = no other server.
     pub follow: Option<FollowSettings>,
+    /// How it is a node of a cluster; `None` = it is not.
+    pub cluster: Option<ClusterSettings>,
     /// The directory in which rrdcached left its journal, which is applied at the start; `None` = none.
     pub rrdcached_journal: Option<PathBuf>,
     /// The directory in which clients may have snapshots of the store made; absolute. `None` = nowhere.
@@ -333,6 +336,7 @@ impl Settings {
             agents: None,
             replication: ReplicationSettings::default(),
             follow: None,
+            cluster: None,
             rrdcached_journal: None,
             snapshots: None,
             #[cfg(feature = "backup")]

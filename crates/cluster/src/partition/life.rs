@@ -117,6 +117,8 @@ struct Pending {
     bytes: Vec<u8>,
     /// So many of them are whole records.
     whole: usize,
+    /// The moment at which the store will be with these.
+    moment: Settled,
 }
 
 /// The time in which the store is open.
@@ -323,6 +325,7 @@ impl Life {
                 self.pending.bytes.extend_from_slice(bytes);
                 if accepted.end == accepted.whole {
                     self.pending.whole = self.pending.bytes.len();
+                    self.pending.moment = Settled { accepted, next: stored.offset + 1 };
                 }
                 return Ok(None);
             }
@@ -334,7 +337,7 @@ impl Life {
 
     /// Gives the store what is pending, as far as it is whole.
     fn flush(&mut self) -> Result<(), Fault> {
-        let Pending { from, bytes, whole } = &mut self.pending;
+        let Pending { from, bytes, whole, moment } = &mut self.pending;
         if *whole > 0 {
             let rest = bytes.split_off(*whole);
             let records = std::mem::replace(bytes, rest);
@@ -343,6 +346,9 @@ impl Life {
             Replica::replicate(&*self.engine, 0, *from, records, reply);
             *from = done.recv().unwrap_or(Err(StoreError::Stopping))?;
             *whole = 0;
+            // Also when more is pending that is not whole: a checkpoint may wait for this.
+            self.shared.state().settled = *moment;
+            self.shared.changed.notify_all();
         }
         self.settle();
         Ok(())

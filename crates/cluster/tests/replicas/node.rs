@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use roundel_cluster::log::ReplicatedLog;
 use roundel_cluster::members::Known;
 use roundel_cluster::node::{Node, NodeOptions};
+use roundel_cluster::routes::Routes;
 use store::stripes::Options;
 
 use crate::simulated::{NodeLog, SimLog};

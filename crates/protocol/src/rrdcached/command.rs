@@ -1,6 +1,6 @@
 //! The table of commands: name, syntax, and where each is allowed. UPDATEV, FETCHRES, EXPORT and IMPORT are
 //! ours: they let a remote command line do everything that it can do with a file; so do RENAME, COPY and REMOVE for a directory.
-//! VERIFY is for `roundel verify`, SNAPSHOT for `roundel snapshot`, PROMOTE and REPLICATION for the commands of these names, TRASH for `roundel trash`; STAT, IMAGE, ENTRIES and CHANGE for `roundel mount`. AUTH says who the client is.
+//! VERIFY is for `roundel verify`, SNAPSHOT for `roundel snapshot`, PROMOTE, REPLICATION and CLUSTER for the commands of these names, TRASH for `roundel trash`; STAT, IMAGE, ENTRIES and CHANGE for `roundel mount`. AUTH says who the client is.
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +52,8 @@ pub enum Verb {
     Snapshot,
     Promote,
     Replication,
+    /// See [`super::request::Request::Cluster`].
+    Cluster,
 }
 
 /// The name of a command, where it is allowed, and its syntax for HELP.
@@ -78,7 +80,7 @@ const fn both(verb: Verb, name: &'static str, usage: &'static str) -> Command {
 }
 
 /// All commands, in the order of HELP. Compat: which of them a BATCH may contain was found by experiment.
-pub const COMMANDS: [Command; 45] = [
+pub const COMMANDS: [Command; 46] = [
     both(Verb::Update, "UPDATE", "UPDATE <filename> <values> [<values> ...]"),
     both(Verb::Flush, "FLUSH", "FLUSH <filename>"),
     command(Verb::FlushAll, "FLUSHALL", "FLUSHALL"),
@@ -130,6 +132,7 @@ pub const COMMANDS: [Command; 45] = [
     Command { verb: Verb::Snapshot, name: "SNAPSHOT", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Promote, name: "PROMOTE", usage: "", alone: true, in_batch: false },
     Command { verb: Verb::Replication, name: "REPLICATION", usage: "", alone: true, in_batch: false },
+    Command { verb: Verb::Cluster, name: "CLUSTER", usage: "", alone: true, in_batch: false },
 ];
 
 impl Command {

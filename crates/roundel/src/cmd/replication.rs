@@ -45,7 +45,7 @@ pub struct StatusArguments {
 
 /// Runs `promote`.
 pub fn promote(arguments: &PromoteArguments) -> Result {
-    let (address, lines) = ask(arguments.daemon.as_deref(), "promote")?;
+    let (address, lines) = ask(arguments.daemon.as_deref(), "promote", &[])?;
     let line = lines.first().map_or("", String::as_str);
     let unclear = || format!("the daemon at \"{address}\" answers PROMOTE with \"{line}\"");
     let (epoch, age) = line.split_once(' ').ok_or_else(unclear)?;
@@ -58,15 +58,15 @@ pub fn promote(arguments: &PromoteArguments) -> Result {
 
 /// Runs `replication`.
 pub fn status(arguments: &StatusArguments) -> Result {
-    let (_, lines) = ask(arguments.daemon.as_deref(), "replication")?;
+    let (_, lines) = ask(arguments.daemon.as_deref(), "replication", &[])?;
     print(lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
 /// The lines that a daemon answers to one of our commands.
-fn ask(given: Option<&str>, command: &str) -> Result<(String, Vec<String>)> {
+pub(super) fn ask(given: Option<&str>, command: &str, words: &[&[u8]]) -> Result<(String, Vec<String>)> {
     let address = address::daemon(given)?.unwrap_or_else(|| address::SOCKET_HERE.to_string());
     let daemon = Daemon::new(address.as_bytes(), Wire::Text);
-    let answer = daemon.ask_ours(command, &[]);
+    let answer = daemon.ask_ours(command, words);
     let answer = answer.map_err(|error| format!("the daemon at \"{address}\": {error}"))?;
     let answer = answer.ok_or_else(|| {
         format!("the daemon at \"{address}\" does not know {}", command.to_ascii_uppercase())

@@ -20,6 +20,8 @@ pub struct Server {
     pub followers_port: u16,
     follow: Option<u16>,
     replication: String,
+    /// The section of a node of a cluster, which has no `[replication]`.
+    cluster: Option<String>,
     more: String,
     /// What runs the daemon.
     wrapper: Vec<String>,
@@ -58,11 +60,25 @@ impl Server {
             followers_port,
             follow: None,
             replication,
+            cluster: None,
             more: String::new(),
             wrapper: Vec::new(),
             addresses: ["127.0.0.1".to_string(), "127.0.0.1".to_string()],
             child: None,
         }
+    }
+
+    /// A node of a cluster, with this section of its configuration.
+    pub fn node(parent: &Path, name: &str, section: &str) -> Server {
+        let mut server = Server::new(parent, name, "");
+        server.cluster = Some(section.to_string());
+        server
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
     /// Runs it by these words, which must end in running what follows them.
@@ -147,11 +163,17 @@ impl Server {
     fn spawn(&self) -> Child {
         let [own, other] = &self.addresses;
         let follow = self.follow.map(|port| format!("[follow]\nprimary = '{other}:{port}'\n"));
+        let replication = match &self.cluster {
+            Some(section) => section.clone(),
+            None => format!(
+                "[replication]\nlisten = ['{own}:{}']\n{}{}",
+                self.followers_port,
+                self.replication,
+                follow.unwrap_or_default()
+            ),
+        };
         let config = format!(
-            "store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n[replication]\nlisten = ['{own}:{}']\n{}{}{}",
-            self.followers_port,
-            self.replication,
-            follow.unwrap_or_default(),
+            "store = 'store'\nbase = 'base'\n[[listen]]\naddress = 'unix:sock'\n{replication}{}",
             self.more
         );
         std::fs::write(self.path("roundel.toml"), config).unwrap();

@@ -10,6 +10,7 @@ use toml::Spanned;
 use super::{ConfigError, Reader, absolute, values};
 use crate::agents::AgentsSettings;
 use crate::cluster::{ClusterSettings, LogSettings, NodeFiles};
+use crate::settings::{Layout, Settings};
 
 /// How long an answer waits for the log by default: the brokers need some seconds to replace one of them.
 const ACK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -97,6 +98,32 @@ impl Reader<'_> {
             patience: self.duration("ack_timeout", patience, ACK_TIMEOUT_DEFAULT, values::ACK_TIMEOUT)?,
             log,
         })
+    }
+
+    /// Refuses what a node of a cluster cannot do beside.
+    pub(super) fn check_cluster(&self, settings: &Settings) -> Result<(), ConfigError> {
+        if settings.cluster.is_none() {
+            return Ok(());
+        }
+        #[cfg(feature = "backup")]
+        let has_backup = settings.backup.is_some();
+        #[cfg(not(feature = "backup"))]
+        let has_backup = false;
+        let refused = [
+            (matches!(settings.layout, Layout::Files(_)), "layout = \"files\"", "its RRDs are in stripes"),
+            (has_backup, "[backup]", "what it has is on several nodes and in the log; export what is to be kept elsewhere"),
+            (settings.follow.is_some(), "[follow]", "its nodes follow the log"),
+            (!settings.replication.listen.is_empty(), "[replication]", "its nodes follow the log"),
+            (!settings.forward.is_empty(), "[[forward]]", "it has no single log to read from; forward from what sends to it"),
+            (settings.rrdcached_journal.is_some(), "rrdcached_journal", "start once without [cluster] to take it over"),
+            (settings.snapshots.is_some(), "snapshots", "there is no single moment of all nodes"),
+        ];
+        match refused.into_iter().find(|(is_there, ..)| *is_there) {
+            None => Ok(()),
+            Some((_, what, why)) => {
+                Err(ConfigError(format!("{}: {what} does not go with [cluster]: {why}", self.source)))
+            }
+        }
     }
 
     /// A name that stands in logs and tables.

@@ -5,6 +5,7 @@
 
 pub mod adoption;
 pub mod change;
+pub mod cluster;
 pub mod create;
 pub mod dump;
 pub mod entries;
@@ -179,6 +180,7 @@ fn command(
         Request::Snapshot(word) => return snapshot::snapshot(service, &word, out),
         Request::Promote => return replication::promote(service, out),
         Request::Replication => return replication::status(service, out),
+        Request::Cluster(word) => return cluster::cluster(service, &word, out),
         Request::Fetch(request) => return fetch::fetch(service, &request, kept, out),
         Request::Info(name) => return info::info(service, &name, out),
         Request::First(name, rra) => return times::first(service, &name, rra, out),

@@ -166,6 +166,7 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::Io { .. }
         | StoreError::Placeholder(_)
         | StoreError::NotReplicated(_)
+        | StoreError::Unavailable(_)
         | StoreError::Replica(_)
         | StoreError::Stopping => DropReason::Store,
     }

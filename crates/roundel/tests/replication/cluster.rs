@@ -1,0 +1,139 @@
+//! Nodes of a cluster, with the daemon's own executable, over a log in a directory: killed, stopped, paused, emptied.
+
+use std::path::Path;
+
+use oracle::{free_port, wait_until};
+
+use super::server::{CREATE, Server};
+
+/// RRDs of many directories, so of all partitions.
+const DIRECTORIES: usize = 24;
+
+fn node(parent: &Path, name: &str) -> Server {
+    std::fs::write(parent.join("secret"), "a secret of the cluster in this test\n").unwrap();
+    let (port, parent_path) = (free_port(), parent.display());
+    let section = format!(
+        "[cluster]\nname = 'test'\nnode = '{name}'\nzone = 'zone-{name}'\nlisten = '127.0.0.1:{port}'\n\
+         secret_file = '{parent_path}/secret'\ndirectory = '{parent_path}/log'\nack_timeout = '5s'\n"
+    );
+    Server::node(parent, name, &section)
+}
+
+fn name(number: usize) -> String {
+    format!("host-{number}/value.rrd")
+}
+
+/// How many partitions have a leader, and all of `nodes` ready.
+fn are_well(server: &Server, nodes: &[&str]) -> bool {
+    let answer = server.client().ask("CLUSTER").unwrap();
+    let partitions: Vec<&String> = answer.lines.iter().filter(|line| line.starts_with("partition ")).collect();
+    let is_well = |line: &&String| {
+        !line.contains(" leader - ") && nodes.iter().all(|node| line.contains(&format!(" {node}:ready")))
+    };
+    partitions.len() == 8 && partitions.iter().all(is_well)
+}
+
+fn update_all(server: &Server, second: usize) {
+    for number in 0..DIRECTORIES {
+        let line = format!("UPDATE {} {}:{}", name(number), 1_000_000_000 + second, second * 100 + number);
+        assert_eq!(server.say(&line), "0 errors, enqueued 1 value(s).", "{line}");
+    }
+}
+
+fn check_all(server: &Server, second: usize) {
+    for number in 0..DIRECTORIES {
+        assert_eq!(server.say(&format!("LAST {}", name(number))), format!("0 {}", 1_000_000_000 + second));
+        let value = format!("{}", second * 100 + number);
+        let dump = server.dump(&name(number));
+        assert!(dump.iter().any(|line| line.contains(&format!("<last_ds>{value}</last_ds>"))), "{dump:?}");
+    }
+    let list = server.client().ask("LIST RECURSIVE /").unwrap();
+    assert_eq!(list.lines.len(), DIRECTORIES);
+}
+
+#[test]
+fn two_nodes_answer_as_one_server_and_replace_each_other() {
+    let parent = tempfile::tempdir().unwrap();
+    let (mut a, mut b) = (node(parent.path(), "a"), node(parent.path(), "b"));
+    a.start();
+    b.start();
+    wait_until("both to have everything", || are_well(&a, &["a", "b"]) && are_well(&b, &["a", "b"]));
+    for number in 0..DIRECTORIES {
+        let server = if number % 2 == 0 { &a } else { &b };
+        assert!(server.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
+    }
+    update_all(&a, 1);
+    check_all(&b, 1);
+    update_all(&b, 2);
+    check_all(&a, 2);
+    assert!(b.say(&format!("UPDATE {} 1000000001:1", name(3))).contains("illegal attempt to update using time"));
+
+    // One is killed: the other answers at once, and takes changes as soon as it leads.
+    b.kill();
+    check_all(&a, 2);
+    wait_until("one to lead everything", || are_well(&a, &["a"]));
+    update_all(&a, 3);
+    b.start();
+    wait_until("the other to have caught up", || are_well(&b, &["a", "b"]));
+    check_all(&b, 3);
+
+    // One is stopped for a while, and what it believes when it wakes up does no harm.
+    a.signal("-STOP");
+    wait_until("the other to lead everything", || {
+        let answer = b.client().ask("CLUSTER").unwrap();
+        answer.lines.iter().filter(|line| line.contains(" leader b ")).count() == 8
+    });
+    update_all(&b, 4);
+    a.signal("-CONT");
+    wait_until("the first to have caught up", || are_well(&a, &["a", "b"]) && are_well(&b, &["a", "b"]));
+    check_all(&a, 4);
+    update_all(&a, 5);
+    check_all(&b, 5);
+    let status = a.run(&["cluster", "status"]);
+    assert!(status.contains("8 partitions, all led, with 2 ready replicas each"), "{status}");
+    a.stop();
+    wait_until("the last one to lead everything", || are_well(&b, &["b"]));
+    update_all(&b, 6);
+    check_all(&b, 6);
+}
+
+#[test]
+fn a_third_node_takes_the_place_of_one_that_is_emptied() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut nodes = ["a", "b", "c"].map(|name| node(parent.path(), name));
+    let [a, b, c] = &mut nodes;
+    a.start();
+    b.start();
+    wait_until("both to have everything", || are_well(a, &["a", "b"]));
+    for number in 0..DIRECTORIES {
+        assert!(a.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
+    }
+    update_all(a, 1);
+    c.start();
+    assert!(b.run(&["cluster", "drain"]).contains("gives its replicas to others"));
+    wait_until("an empty node", || a.run(&["cluster", "status"]).lines().any(|line| {
+        line.starts_with("b ") && line.contains("draining") && line.ends_with(" leads 0 of 0")
+    }));
+    assert!(are_well(a, &["a", "c"]));
+    // It still answers.
+    check_all(b, 1);
+    update_all(b, 2);
+    b.kill();
+    check_all(c, 2);
+    assert!(b.path("store").read_dir().unwrap().all(|entry| {
+        !entry.unwrap().file_name().to_string_lossy().starts_with("partition-")
+    }));
+}
+
+#[test]
+fn what_does_not_go_with_a_cluster_is_refused_by_name() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut a = node(parent.path(), "a");
+    a.more("[follow]\nprimary = '127.0.0.1:1'\n");
+    let said = a.fails();
+    assert!(said.contains("[follow] does not go with [cluster]"), "{said}");
+    a.replace_more("");
+    std::fs::write(parent.path().join("secret"), "short").unwrap();
+    let said = a.fails();
+    assert!(said.contains("secret of a cluster has at least 16 bytes"), "{said}");
+}

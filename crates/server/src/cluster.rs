@@ -1,0 +1,161 @@
+//! The daemon as a node of a cluster: from the section `[cluster]` to an engine that is all nodes.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::engine::{ClusterEngine, ClusterOptions};
+use cluster::handshake::Membership;
+use cluster::log::ReplicatedLog;
+use cluster::log::directory::DirectoryLog;
+use cluster::node::{BEAT, Node, NodeOptions};
+use cluster::routes::Routes;
+use cluster::serve::Listener;
+use cluster::tls::NodeTls;
+use store::stripes;
+
+/// Partitions of a log that is made in a directory: those of a small cluster, and one for the nodes.
+const DIRECTORY_PARTITIONS: u32 = 8 + 1;
+/// The longest file with a secret.
+const SECRET_BYTES_MAX: u64 = 4096;
+
+/// Where the replicated log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogSettings {
+    /// Kafka, or what speaks its protocol.
+    Kafka {
+        /// Some brokers, with commas between.
+        brokers: String,
+        /// The topic.
+        topic: String,
+        /// Further settings of librdkafka.
+        properties: Vec<(String, String)>,
+    },
+    /// A directory, for nodes of one machine.
+    Directory(PathBuf),
+}
+
+/// The files of TLS between nodes; absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFiles {
+    /// This node's certificate chain.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authority of all nodes' certificates.
+    pub authority: PathBuf,
+}
+
+/// How a server is a node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// The cluster's name.
+    pub name: String,
+    /// This node's name.
+    pub node: String,
+    /// Its zone.
+    pub zone: String,
+    /// Where it listens for other nodes.
+    pub listen: String,
+    /// Where they reach it.
+    pub address: String,
+    /// The file with the secret that all nodes have; absolute.
+    pub secret_file: PathBuf,
+    /// TLS between the nodes.
+    pub files: Option<NodeFiles>,
+    /// Replicas of each partition.
+    pub replication: usize,
+    /// How long an answer waits for the log.
+    pub patience: Duration,
+    /// The log.
+    pub log: LogSettings,
+}
+
+impl ClusterSettings {
+    /// What other nodes recognise this one by.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    pub fn membership(&self) -> Result<Membership, String> {
+        let secret = read_secret(&self.secret_file)?;
+        let tls = match &self.files {
+            Some(files) => Some(NodeTls::from_files(&files.certificate, &files.key, &files.authority)?),
+            None => None,
+        };
+        Membership::new(&self.name, &self.node, &secret, tls)
+    }
+
+    fn open_log(&self) -> Result<Arc<dyn ReplicatedLog>, String> {
+        match &self.log {
+            LogSettings::Directory(path) => {
+                let log =
+                    DirectoryLog::open(path).or_else(|_| DirectoryLog::create(path, DIRECTORY_PARTITIONS));
+                Ok(Arc::new(log.map_err(|error| error.to_string())?))
+            }
+            #[cfg(feature = "kafka")]
+            LogSettings::Kafka { brokers, topic, properties } => {
+                let mut options = cluster::log::kafka::KafkaOptions::new(brokers, topic);
+                options.properties.clone_from(properties);
+                let log = cluster::log::kafka::KafkaLog::new(options).map_err(|error| error.to_string())?;
+                Ok(Arc::new(log))
+            }
+            #[cfg(not(feature = "kafka"))]
+            LogSettings::Kafka { .. } => {
+                Err("this program was built without Kafka (cargo's feature `kafka`)".into())
+            }
+        }
+    }
+}
+
+/// The secret in a file, without the end of its line.
+fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("[cluster] secret_file \"{}\": {why}", path.display());
+    let length = std::fs::metadata(path).map_err(|error| cannot(&error))?.len();
+    if length > SECRET_BYTES_MAX {
+        return Err(cannot(&format!("it has {length} bytes; give at most {SECRET_BYTES_MAX}")));
+    }
+    let mut secret = std::fs::read(path).map_err(|error| cannot(&error))?;
+    while secret.last().is_some_and(u8::is_ascii_whitespace) {
+        secret.pop();
+    }
+    Ok(secret)
+}
+
+/// Starts the node, of which the stores are opened as `store` says, in `directory`.
+///
+/// # Errors
+/// A text for the operator.
+pub fn open(
+    settings: &ClusterSettings,
+    directory: &Path,
+    store: stripes::Options,
+) -> Result<(Arc<ClusterEngine>, Arc<Node>), String> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| format!("[cluster] {what}: {error}");
+    let membership = settings.membership()?;
+    let socket = TcpListener::bind(&*settings.listen)
+        .map_err(|error| failed(&format!("cannot listen on \"{}\"", settings.listen), &error))?;
+    let log = settings.open_log().map_err(|error| failed("log", &error))?;
+    let options = NodeOptions {
+        cluster: settings.name.clone(),
+        name: settings.node.clone(),
+        zone: settings.zone.clone(),
+        address: settings.address.clone(),
+        replication: settings.replication,
+        directory: directory.to_owned(),
+        store,
+        patience: settings.patience,
+        beat: BEAT,
+    };
+    let node = Arc::new(Node::start(options, log).map_err(|error| failed("node", &error))?);
+    let routes = Arc::clone(&node) as Arc<dyn Routes>;
+    let listener = Listener::start(socket, membership.clone(), Arc::clone(&routes))
+        .map_err(|error| failed("listen", &error))?;
+    let engine = ClusterEngine::start(routes, membership, ClusterOptions::default())
+        .map_err(|error| failed("node", &error))?;
+    tracing::info!(
+        name = %settings.name, node = %settings.node, zone = %settings.zone, address = %settings.address,
+        partitions = node.partition_count(), "a node of a cluster"
+    );
+    Ok((Arc::new(engine.with_node(Arc::clone(&node), listener)), node))
+}
