@@ -114,7 +114,7 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     wait_until("an empty node", || a.run(&["cluster", "status"]).lines().any(|line| {
         line.starts_with("b ") && line.contains("draining") && line.ends_with(" leads 0 of 0")
     }));
-    assert!(are_well(a, &["a", "c"]));
+    wait_until("leaders", || are_well(a, &["a", "c"]));
     // It still answers.
     check_all(b, 1);
     update_all(b, 2);
