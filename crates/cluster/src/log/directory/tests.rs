@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use super::*;
 
@@ -32,13 +32,23 @@ fn a_process_of_its_own() {
     }
 }
 
-fn start_process(directory: &Path, name: &str, count: u32) -> std::process::Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "log::directory::tests::a_process_of_its_own"])
-        .env(CHILD, format!("{}\n{name}\n{count}", directory.display()))
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap()
+/// A process, which ends with this value.
+struct Process(Child);
+
+impl Process {
+    fn start(directory: &Path, name: &str, count: u32) -> Process {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "log::directory::tests::a_process_of_its_own"]).stdout(Stdio::null());
+        command.env(CHILD, format!("{}\n{name}\n{count}", directory.display()));
+        Process(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 /// Reads messages of several writers, and checks that each one's are there in order, without gaps.
@@ -66,14 +76,14 @@ fn threads_and_processes_append_and_readers_get_all_once_in_order() {
     const EACH: u32 = 60;
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| check_order(early.as_mut(), u64::from(EACH) * 6));
-        let mut processes = ["p1", "p2"].map(|name| start_process(directory.path(), name, EACH));
+        let mut processes = ["p1", "p2"].map(|name| Process::start(directory.path(), name, EACH));
         for (name, log) in [("t1", &log), ("t2", &log), ("t3", &second), ("t4", &second)] {
             scope.spawn(move || (0..EACH).for_each(|number| log.append(0, &message(name, number)).unwrap()));
         }
         let numbers = reading.join().unwrap();
         assert_eq!(numbers.len(), 6);
         assert!(numbers.values().all(|number| *number == EACH), "{numbers:?}");
-        assert!(processes.iter_mut().all(|process| process.wait().unwrap().success()));
+        assert!(processes.iter_mut().all(|process| process.0.wait().unwrap().success()));
     });
     assert_eq!(log.bounds(0), Ok(0..u64::from(EACH) * 6));
     assert_eq!(log.bounds(1), Ok(0..0));
@@ -121,11 +131,10 @@ fn a_killed_writer_leaves_a_log_that_goes_on() {
     let log = DirectoryLog::create(directory.path(), 1).unwrap();
     for kill in 0..4u32 {
         let before = log.bounds(0).unwrap().end;
-        let mut process = start_process(directory.path(), &format!("p{kill}"), 1_000_000);
+        let process = Process::start(directory.path(), &format!("p{kill}"), 1_000_000);
         let mut reader = log.reader(0, before).unwrap();
         (0..20 + kill * 7).for_each(|_| drop(next(reader.as_mut())));
-        process.kill().unwrap();
-        process.wait().unwrap();
+        drop(process);
         log.append(0, &message(&format!("q{kill}"), 0)).unwrap();
     }
     let count = log.bounds(0).unwrap().end;
@@ -159,6 +168,25 @@ fn what_a_killed_writer_left_is_kept_if_whole_and_cut_if_not() {
         let want: Vec<&[u8]> = [&b"first"[..]].into_iter().chain(left).chain([&b"fourth"[..]]).collect();
         assert_eq!(read, want, "cut at {cut} of {}", whole.len());
     }
+}
+
+/// A machine that crashes may have written the later of two frames only.
+#[test]
+fn a_whole_frame_after_one_that_is_not_is_cut_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = DirectoryLog::create(directory.path(), 1).unwrap();
+    log.append(0, b"first").unwrap();
+    let path = partition_path(directory.path(), 0);
+    let torn = fs::metadata(&path).unwrap().len() + 16;
+    log.partitions[0].append_unmarked([b"second".to_vec(), b"third".to_vec()].into_iter());
+    fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(b"S", torn).unwrap();
+    // As long as the torn one, so that the frame after it would follow this one.
+    log.append(0, b"fourth").unwrap();
+    log.append(0, b"fifth").unwrap();
+    assert_eq!(log.bounds(0), Ok(0..3));
+    let mut reader = log.reader(0, 0).unwrap();
+    let read = [(); 3].map(|()| next(reader.as_mut()).bytes);
+    assert_eq!(read, [&b"first"[..], b"fourth", b"fifth"]);
 }
 
 #[test]
