@@ -17,6 +17,8 @@ use crate::wire::{Answer, Ask, Request, Told, add_stats};
 
 /// Before a second attempt, and at most between two.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
+/// In the time of a request there is room for so many attempts that get no answer.
+const ATTEMPTS: u32 = 3;
 /// Requests for whole RRDs or stores may take so many times as long as others.
 const LONGER: u32 = 6;
 
@@ -43,7 +45,7 @@ impl Trial {
         // What a node has just said is newer than what this one knows; but it is asked only once.
         let leader = self.hint.take().or_else(|| hub.routes.route(self.partition).leader);
         if leader.is_none() {
-            self.said = format!("partition {} has no leader now", self.partition);
+            self.note_no_leader();
         }
         leader
     }
@@ -65,11 +67,32 @@ impl Trial {
         self.hint = hint.filter(|hint| hint != node);
     }
 
-    /// When to try again; `None` when the time is over.
-    pub(super) fn next(&mut self) -> Option<Instant> {
+    /// Until when an attempt is waited for: a node that lost its lead may not know it, and never answer.
+    pub(super) fn attempt_until(&self, hub: &Hub) -> Instant {
+        self.until.min(Instant::now() + hub.options.patience / ATTEMPTS)
+    }
+
+    /// When to try again.
+    pub(super) fn pause(&mut self) -> Instant {
         let next = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSES[1]);
+        next
+    }
+
+    /// When to try again; `None` when the time is over.
+    pub(super) fn next(&mut self) -> Option<Instant> {
+        let next = self.pause();
         (next < self.until).then_some(next)
+    }
+
+    /// Whether the time is over.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// Notes that no node leads the partition.
+    pub(super) fn note_no_leader(&mut self) {
+        self.said = format!("partition {} has no leader now", self.partition);
     }
 
     /// The error of a request whose time is over.
@@ -100,7 +123,11 @@ impl Errand {
         let Some(node) = self.trial.leader(&hub) else { return self.again() };
         match hub.peer(&node) {
             Ok(peer) => {
-                let (partition, until) = (self.trial.partition, self.trial.until);
+                let partition = self.trial.partition;
+                let until = match self.request.is_repeatable() && !is_long(&self.request) {
+                    true => self.trial.attempt_until(&hub),
+                    false => self.trial.until,
+                };
                 let request = Ask { partition, leader_only: true, request: self.request };
                 let bytes = request.encode();
                 self.request = request.request;
@@ -149,7 +176,9 @@ impl Errand {
                 self.again();
             }
             Err(error) if self.is_unknown && was_done_before(&self.request, &error) => {
-                (self.reply)(Ok(Answer::Done))
+                // It is, as far as the store knows; once that is in the log, it stays so.
+                self.request = Request::Sync;
+                self.go();
             }
             result => (self.reply)(result),
         }
@@ -173,6 +202,14 @@ impl Errand {
     }
 }
 
+/// Whether a request is for a whole RRD or store.
+fn is_long(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Import(..) | Request::Copy(..) | Request::Read(_) | Request::Flush(_) | Request::Sync
+    )
+}
+
 /// Whether the error of a second attempt says that the first one, of unknown outcome, did it.
 fn was_done_before(request: &Request, error: &StoreError) -> bool {
     match (request, error) {
@@ -186,14 +223,7 @@ fn was_done_before(request: &Request, error: &StoreError) -> bool {
 impl Hub {
     /// How long a request is tried.
     pub(super) fn patience(&self, request: &Request) -> Duration {
-        match request {
-            Request::Import(..)
-            | Request::Copy(..)
-            | Request::Read(_)
-            | Request::Flush(_)
-            | Request::Sync => self.options.patience * LONGER,
-            _ => self.options.patience,
-        }
+        if is_long(request) { self.options.patience * LONGER } else { self.options.patience }
     }
 
     /// Has the leader of a partition do something; the answer comes by a callback.
