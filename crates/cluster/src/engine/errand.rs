@@ -21,6 +21,8 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(
 const ATTEMPTS: u32 = 3;
 /// Requests for whole RRDs or stores may take so many times as long as others.
 const LONGER: u32 = 6;
+/// The part of that time that counters get.
+const SHORTER: u32 = 5;
 
 /// What is common to all that is tried again: how long, how often, and where.
 #[derive(Clone)]
@@ -223,7 +225,12 @@ fn was_done_before(request: &Request, error: &StoreError) -> bool {
 impl Hub {
     /// How long a request is tried.
     pub(super) fn patience(&self, request: &Request) -> Duration {
-        if is_long(request) { self.options.patience * LONGER } else { self.options.patience }
+        match request {
+            // Who looks at counters looks again soon, and those of most partitions are better than none.
+            Request::Stats => self.options.patience / SHORTER,
+            request if is_long(request) => self.options.patience * LONGER,
+            _ => self.options.patience,
+        }
     }
 
     /// Has the leader of a partition do something; the answer comes by a callback.

@@ -167,6 +167,7 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::Placeholder(_)
         | StoreError::NotReplicated(_)
         | StoreError::Replica(_)
+        | StoreError::Unavailable(_)
         | StoreError::Stopping => DropReason::Store,
     }
 }
