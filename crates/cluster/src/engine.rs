@@ -120,7 +120,7 @@ fn shown(node: &NodeAddress) -> String {
 }
 
 /// Whether an error says only that this store, on this node, cannot do it now: another one may.
-fn passes(error: &StoreError) -> bool {
+pub(crate) fn passes(error: &StoreError) -> bool {
     matches!(error, StoreError::NotPrimary(_) | StoreError::NotReplicated(_) | StoreError::Stopping)
 }
 

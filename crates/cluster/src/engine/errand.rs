@@ -130,7 +130,7 @@ impl Errand {
                     true => self.trial.attempt_until(&hub),
                     false => self.trial.until,
                 };
-                let request = Ask { partition, leader_only: true, request: self.request };
+                let request = Ask { partition, leader_only: true, round: 0, request: self.request };
                 let bytes = request.encode();
                 self.request = request.request;
                 peer.ask(partition, bytes, until, Box::new(move |heard| self.heard(&node, heard)));

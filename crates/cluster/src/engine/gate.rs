@@ -2,7 +2,8 @@
 //!
 //! A client may send batch after batch without waiting for answers. When a leader is lost, some of them fail, and must reach the next leader before
 //! any later one does: RRDtool refuses what comes late. So parts that are tried again, and all that come after them, wait at a gate; it opens when
-//! none is on its way any more, and lets them through in their order, to one leader.
+//! none is on its way any more, and lets them through in their order, to one leader. A node that did not take one takes none of those that
+//! were already on their way after it ([`crate::wire::Ask::round`]), even if it leads again by then.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,8 @@ pub(super) struct Gate(Mutex<Parts>);
 #[derive(Default)]
 struct Parts {
     next_number: u64,
+    /// Raised whenever some are sent again.
+    round: u64,
     /// Where those on their way went; all to one place.
     target: Option<Target>,
     on_their_way: usize,
@@ -109,6 +112,7 @@ impl Hub {
         let is_free = parts.waiting.is_empty() && !parts.is_opening;
         match way {
             Some(way) if is_free && parts.may_go(&way.target()) => {
+                part.round = parts.round;
                 drop(parts);
                 way.send(part);
             }
@@ -134,6 +138,7 @@ impl Hub {
     fn open_if_quiet(self: &Arc<Self>, mut parts: MutexGuard<'_, Parts>, partition: u32) {
         if parts.on_their_way == 0 && !parts.waiting.is_empty() && !parts.is_opening {
             parts.is_opening = true;
+            parts.round += 1;
             let due = parts.due.unwrap_or_else(Instant::now);
             drop(parts);
             self.open_at(partition, due);
@@ -184,6 +189,7 @@ impl Hub {
                 parts.is_opening = false;
                 return;
             }
+            part.round = parts.round;
             drop(parts);
             way.send(part);
         }

@@ -64,7 +64,8 @@ impl Read<'_> {
                 return;
             }
         };
-        let ask = Ask { partition: self.trial.partition, leader_only, request: self.request.clone() };
+        let ask =
+            Ask { partition: self.trial.partition, leader_only, round: 0, request: self.request.clone() };
         let sender = self.sender.clone();
         self.asked += 1;
         let heard = move |bytes| drop(sender.send((node, leader_only, bytes)));

@@ -64,6 +64,8 @@ pub(super) struct Part {
     pub(super) trial: Trial,
     /// Its place among all of its partition.
     pub(super) number: u64,
+    /// How often some of its partition were sent again before ([`Ask::round`]).
+    pub(super) round: u64,
     batch: UpdateBatch,
     lines: Vec<PartLine>,
     whole: Arc<Whole>,
@@ -87,7 +89,7 @@ pub(super) fn update(hub: &Arc<Hub>, batch: UpdateBatch, reply: Reply<Vec<Update
     for (partition, batch, lines) in parts {
         let trial = Trial::new(partition, hub.options.patience);
         let (own, whole) = (Arc::clone(hub), Arc::clone(&whole));
-        hub.enter(Part { hub: own, trial, number: 0, batch, lines, whole });
+        hub.enter(Part { hub: own, trial, number: 0, round: 0, batch, lines, whole });
     }
 }
 
@@ -206,7 +208,7 @@ impl Part {
         match self.hub.peer(&node) {
             Ok(peer) => {
                 let (partition, until) = (self.trial.partition, self.trial.attempt_until(&self.hub));
-                let bytes = Ask::encode_update(partition, &self.batch);
+                let bytes = Ask::encode_update(partition, self.round, &self.batch);
                 peer.ask(partition, bytes, until, Box::new(move |heard| self.heard(&node, heard)));
             }
             Err(error) => {
