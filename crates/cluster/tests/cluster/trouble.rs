@@ -231,8 +231,11 @@ fn updates_that_were_not_applied_wait_for_a_leader() {
     assert_eq!(failures.len(), 3);
 }
 
+/// Number, and what failed.
+type Ended = (i64, Vec<(u32, u32, String)>);
+
 /// Sends a batch for all RRDs of a directory, without waiting; how it ended comes by the channel.
-fn send(engine: &dyn Engine, rrds: usize, step: i64, ended: &mpsc::Sender<(i64, Vec<(u32, u32, String)>)>) {
+fn send(engine: &dyn Engine, rrds: usize, step: i64, ended: &mpsc::Sender<Ended>) {
     let mut batch = UpdateBatch::default();
     for number in 0..rrds {
         batch.push(format!("d/{number}.rrd").as_bytes(), format!("{}:{step}", START + step * 10).as_bytes());
