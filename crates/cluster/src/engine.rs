@@ -5,6 +5,7 @@
 //! to a follower as well when that does not answer soon (`reads.rs`); what concerns two partitions is made of several requests (`moves.rs`).
 
 mod errand;
+mod gate;
 mod moves;
 mod reads;
 mod updates;
@@ -30,6 +31,7 @@ use store::name::RrdName;
 use store::tail::{LogTail, Reach};
 use store::verify::Watch;
 
+use self::gate::Gate;
 use crate::chores::Chores;
 use crate::handshake::Membership;
 use crate::key;
@@ -81,6 +83,8 @@ struct Hub {
     membership: Membership,
     options: ClusterOptions,
     peers: Mutex<HashMap<NodeAddress, Arc<Peer>>>,
+    /// For each partition, the order of its updates.
+    gates: Vec<Gate>,
     retries: Chores,
     reads: Chores,
     is_stopping: AtomicBool,
@@ -118,7 +122,7 @@ fn shown(node: &NodeAddress) -> String {
 }
 
 /// Whether an error says only that this store, on this node, cannot do it now: another one may.
-fn passes(error: &StoreError) -> bool {
+pub(crate) fn passes(error: &StoreError) -> bool {
     matches!(error, StoreError::NotPrimary(_) | StoreError::NotReplicated(_) | StoreError::Stopping)
 }
 
@@ -144,8 +148,10 @@ impl ClusterEngine {
         membership: Membership,
         options: ClusterOptions,
     ) -> io::Result<ClusterEngine> {
+        let gates = (0..routes.partition_count()).map(|_| Gate::default()).collect();
         let hub = Hub {
             routes,
+            gates,
             membership,
             options,
             peers: Mutex::default(),

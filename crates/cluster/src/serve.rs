@@ -14,16 +14,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustls::ServerConnection;
-use store::engine::Engine;
+use store::engine::{Engine, StoreError};
 
 use crate::chores::Chores;
+use crate::engine::passes;
 use crate::execute;
 use crate::frames::{Arrival, Inbox, Kind, Outbox};
 use crate::handshake::{self, Membership};
 use crate::room::{Room, Taken};
 use crate::routes::Routes;
 use crate::stream::Stream;
-use crate::wire::{Ask, Request, Told};
+use crate::wire::{Answer, Ask, Request, Told};
 
 /// Connections of nodes at once: two from each of a few hundred.
 const CONNECTIONS_MAX: usize = 1024;
@@ -205,10 +206,11 @@ impl House {
             let _ = closer.shutdown(Shutdown::Both);
         });
         let Ok(writer) = writer else { return };
+        let refused = Refused::default();
         let mut inbox = Inbox::new(Kind::Ask);
         while !self.is_stopping.load(Ordering::SeqCst) && !outbox.is_closed() {
             match inbox.next(&mut read, SILENCE_MAX) {
-                Ok(Arrival::Message(number, bytes)) => self.take(number, &bytes, &outbox),
+                Ok(Arrival::Message(number, bytes)) => self.take(number, &bytes, &outbox, &refused),
                 Ok(Arrival::Nothing) => {}
                 Err(error) => {
                     tracing::debug!(node, %error, "the connection of a node ended");
@@ -235,9 +237,9 @@ impl House {
     }
 
     /// Does what a request asks, or has it done.
-    fn take(self: &Arc<Self>, number: u64, bytes: &[u8], outbox: &Arc<Outbox>) {
+    fn take(self: &Arc<Self>, number: u64, bytes: &[u8], outbox: &Arc<Outbox>, refused: &Refused) {
         let Some(taken) = self.room_for(bytes, outbox) else { return };
-        let (engine, request) = match self.addressee(bytes) {
+        let (engine, Ask { partition, round, request, .. }) = match self.addressee(bytes, refused) {
             Ok(found) => found,
             Err(told) => {
                 outbox.push(number, told.encode());
@@ -250,7 +252,16 @@ impl House {
             drop(taken);
         };
         if execute::is_quick(&request) {
-            execute::run(&*engine, request, Box::new(move |result| reply(told(result))));
+            let refused = refused.clone();
+            let answered = move |result: Result<Answer, StoreError>| {
+                if let Ok(Answer::Failures(failures)) = &result
+                    && failures.iter().any(|failure| passes(&failure.error))
+                {
+                    refused.note(partition, round);
+                }
+                reply(told(result));
+            };
+            execute::run(&*engine, request, Box::new(answered));
             return;
         }
         let outbox = Arc::clone(outbox);
@@ -264,26 +275,53 @@ impl House {
     }
 
     /// The store that a request is for, or why there is none.
-    fn addressee(&self, bytes: &[u8]) -> Result<(Arc<dyn Engine>, Request), Told> {
+    fn addressee(&self, bytes: &[u8], refused: &Refused) -> Result<(Arc<dyn Engine>, Ask), Told> {
         let ask = Ask::decode(bytes).map_err(|error| Told::Unreadable(error.to_string()))?;
-        let not_leader = || {
-            let leader = self.routes.route(ask.partition).leader;
-            Told::NotLeader(leader.map(|node| (node.name, node.address)))
-        };
         if ask.partition >= self.routes.partition_count() {
             return Err(Told::Absent);
         }
-        match self.routes.local(ask.partition) {
-            Some((engine, true)) => Ok((engine, ask.request)),
-            Some((_, false)) if ask.leader_only || ask.request.needs_leader() => Err(not_leader()),
-            Some((engine, false)) => Ok((engine, ask.request)),
-            None if ask.leader_only => Err(not_leader()),
-            None => Err(Told::Absent),
+        let is_update = matches!(ask.request, Request::Update(_));
+        if is_update && refused.has(ask.partition, ask.round) {
+            return Err(self.not_leader(ask.partition));
         }
+        let found = match self.routes.local(ask.partition) {
+            Some((engine, true)) => Ok(engine),
+            Some((_, false)) if ask.leader_only || ask.request.needs_leader() => {
+                Err(self.not_leader(ask.partition))
+            }
+            Some((engine, false)) => Ok(engine),
+            None if ask.leader_only => Err(self.not_leader(ask.partition)),
+            None => Err(Told::Absent),
+        };
+        if is_update && found.is_err() {
+            refused.note(ask.partition, ask.round);
+        }
+        found.map(|engine| (engine, ask))
+    }
+
+    fn not_leader(&self, partition: u32) -> Told {
+        let leader = self.routes.route(partition).leader;
+        Told::NotLeader(leader.map(|node| (node.name, node.address)))
     }
 }
 
-fn told(result: Result<crate::wire::Answer, store::engine::StoreError>) -> Told {
+/// For each partition, the last round of a connection's updates of which one was not taken.
+#[derive(Clone, Default)]
+struct Refused(Arc<Mutex<HashMap<u32, u64>>>);
+
+impl Refused {
+    fn note(&self, partition: u32, round: u64) {
+        let mut rounds = lock(&self.0);
+        let last = rounds.entry(partition).or_default();
+        *last = round.max(*last);
+    }
+
+    fn has(&self, partition: u32, round: u64) -> bool {
+        lock(&self.0).get(&partition).is_some_and(|&last| round <= last)
+    }
+}
+
+fn told(result: Result<Answer, StoreError>) -> Told {
     match result {
         Ok(answer) => Told::Answer(answer),
         Err(error) => Told::Refused(error),

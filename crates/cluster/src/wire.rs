@@ -156,6 +156,8 @@ pub struct Ask {
     pub partition: u32,
     /// Whether only its leader may answer.
     pub leader_only: bool,
+    /// Of updates: raised whenever some are sent again. Once one was not taken, none of the same round is, that came after it.
+    pub round: u64,
     /// What is asked.
     pub request: Request,
 }
@@ -181,15 +183,17 @@ impl Ask {
         let mut out = Vec::new();
         varint::put(&mut out, u64::from(self.partition));
         out.push(u8::from(self.leader_only));
+        varint::put(&mut out, self.round);
         request::put(&mut out, &self.request);
         pack(out)
     }
 
     /// The same for a batch of updates, which need not be moved for it.
-    pub fn encode_update(partition: u32, batch: &UpdateBatch) -> Vec<u8> {
+    pub fn encode_update(partition: u32, round: u64, batch: &UpdateBatch) -> Vec<u8> {
         let mut out = Vec::with_capacity(batch.text.len() + batch.lines.len() * 3 + 16);
         varint::put(&mut out, u64::from(partition));
         out.push(1);
+        varint::put(&mut out, round);
         request::put_update(&mut out, batch);
         pack(out)
     }
@@ -203,9 +207,10 @@ impl Ask {
         let mut cursor = Cursor::new(&plain);
         let partition = cursor.number("a partition")?;
         let leader_only = flag(&mut cursor)?;
+        let round = cursor.varint("a round")?;
         let request = request::take(&mut cursor)?;
         cursor.end()?;
-        Ok(Ask { partition, leader_only, request })
+        Ok(Ask { partition, leader_only, round, request })
     }
 }
 

@@ -17,8 +17,12 @@ use crate::wire::{Answer, Ask, Request, Told, add_stats};
 
 /// Before a second attempt, and at most between two.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
+/// In the time of a request there is room for so many attempts that get no answer.
+const ATTEMPTS: u32 = 3;
 /// Requests for whole RRDs or stores may take so many times as long as others.
 const LONGER: u32 = 6;
+/// The part of that time that counters get.
+const SHORTER: u32 = 5;
 
 /// What is common to all that is tried again: how long, how often, and where.
 #[derive(Clone)]
@@ -43,7 +47,7 @@ impl Trial {
         // What a node has just said is newer than what this one knows; but it is asked only once.
         let leader = self.hint.take().or_else(|| hub.routes.route(self.partition).leader);
         if leader.is_none() {
-            self.said = format!("partition {} has no leader now", self.partition);
+            self.note_no_leader();
         }
         leader
     }
@@ -65,11 +69,32 @@ impl Trial {
         self.hint = hint.filter(|hint| hint != node);
     }
 
-    /// When to try again; `None` when the time is over.
-    pub(super) fn next(&mut self) -> Option<Instant> {
+    /// Until when an attempt is waited for: a node that lost its lead may not know it, and never answer.
+    pub(super) fn attempt_until(&self, hub: &Hub) -> Instant {
+        self.until.min(Instant::now() + hub.options.patience / ATTEMPTS)
+    }
+
+    /// When to try again.
+    pub(super) fn pause(&mut self) -> Instant {
         let next = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSES[1]);
+        next
+    }
+
+    /// When to try again; `None` when the time is over.
+    pub(super) fn next(&mut self) -> Option<Instant> {
+        let next = self.pause();
         (next < self.until).then_some(next)
+    }
+
+    /// Whether the time is over.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// Notes that no node leads the partition.
+    pub(super) fn note_no_leader(&mut self) {
+        self.said = format!("partition {} has no leader now", self.partition);
     }
 
     /// The error of a request whose time is over.
@@ -100,8 +125,12 @@ impl Errand {
         let Some(node) = self.trial.leader(&hub) else { return self.again() };
         match hub.peer(&node) {
             Ok(peer) => {
-                let (partition, until) = (self.trial.partition, self.trial.until);
-                let request = Ask { partition, leader_only: true, request: self.request };
+                let partition = self.trial.partition;
+                let until = match self.request.is_repeatable() && !is_long(&self.request) {
+                    true => self.trial.attempt_until(&hub),
+                    false => self.trial.until,
+                };
+                let request = Ask { partition, leader_only: true, round: 0, request: self.request };
                 let bytes = request.encode();
                 self.request = request.request;
                 peer.ask(partition, bytes, until, Box::new(move |heard| self.heard(&node, heard)));
@@ -149,7 +178,9 @@ impl Errand {
                 self.again();
             }
             Err(error) if self.is_unknown && was_done_before(&self.request, &error) => {
-                (self.reply)(Ok(Answer::Done))
+                // It is, as far as the store knows; once that is in the log, it stays so.
+                self.request = Request::Sync;
+                self.go();
             }
             result => (self.reply)(result),
         }
@@ -173,6 +204,14 @@ impl Errand {
     }
 }
 
+/// Whether a request is for a whole RRD or store.
+fn is_long(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Import(..) | Request::Copy(..) | Request::Read(_) | Request::Flush(_) | Request::Sync
+    )
+}
+
 /// Whether the error of a second attempt says that the first one, of unknown outcome, did it.
 fn was_done_before(request: &Request, error: &StoreError) -> bool {
     match (request, error) {
@@ -187,11 +226,9 @@ impl Hub {
     /// How long a request is tried.
     pub(super) fn patience(&self, request: &Request) -> Duration {
         match request {
-            Request::Import(..)
-            | Request::Copy(..)
-            | Request::Read(_)
-            | Request::Flush(_)
-            | Request::Sync => self.options.patience * LONGER,
+            // Who looks at counters looks again soon, and those of most partitions are better than none.
+            Request::Stats => self.options.patience / SHORTER,
+            request if is_long(request) => self.options.patience * LONGER,
             _ => self.options.patience,
         }
     }

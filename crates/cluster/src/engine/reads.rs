@@ -1,6 +1,6 @@
 //! Reads: the leader is asked, and a follower as well when it does not answer soon.
 //!
-//! A follower may be a little behind. So what it finds is an answer, but that it finds nothing is one only if nobody else answers.
+//! A follower may be a little late. So what it finds is an answer, but that it finds nothing is one only if no other replica answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,11 +64,16 @@ impl Read<'_> {
                 return;
             }
         };
-        let ask = Ask { partition: self.trial.partition, leader_only, request: self.request.clone() };
+        let ask =
+            Ask { partition: self.trial.partition, leader_only, round: 0, request: self.request.clone() };
         let sender = self.sender.clone();
         self.asked += 1;
         let heard = move |bytes| drop(sender.send((node, leader_only, bytes)));
-        peer.ask(self.trial.partition, ask.encode(), self.trial.until, Box::new(heard));
+        let until = match self.request {
+            Request::Read(_) => self.trial.until,
+            _ => self.trial.attempt_until(self.hub),
+        };
+        peer.ask(self.trial.partition, ask.encode(), until, Box::new(heard));
     }
 
     /// Waits for answers of those who were asked; `None` when there is none that ends the read.

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rrd::update::UpdateError;
-use store::engine::{Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
+use store::engine::{Engine, Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
 
 use super::errand::Trial;
+use super::gate::After;
 use super::{Hub, is_outcome_unknown, passes, shown};
 use crate::key;
 use crate::peer::NoAnswer;
@@ -58,9 +59,13 @@ struct PartLine {
 }
 
 /// The lines of one partition, in their order.
-struct Part {
+pub(super) struct Part {
     hub: Arc<Hub>,
-    trial: Trial,
+    pub(super) trial: Trial,
+    /// Its place among all of its partition.
+    pub(super) number: u64,
+    /// How often some of its partition were sent again before ([`Ask::round`]).
+    pub(super) round: u64,
     batch: UpdateBatch,
     lines: Vec<PartLine>,
     whole: Arc<Whole>,
@@ -71,6 +76,10 @@ pub(super) fn update(hub: &Arc<Hub>, batch: UpdateBatch, reply: Reply<Vec<Update
     if batch.lines.is_empty() {
         return reply(Vec::new());
     }
+    if hub.is_stopping() {
+        let failure = |line| UpdateFailure { line, accepted: 0, error: StoreError::Stopping };
+        return reply((0..batch.lines.len() as u32).map(failure).collect());
+    }
     let parts = split(with_times(batch, hub), hub.routes.partition_count());
     let whole = Arc::new(Whole {
         left: AtomicUsize::new(parts.len()),
@@ -79,7 +88,8 @@ pub(super) fn update(hub: &Arc<Hub>, batch: UpdateBatch, reply: Reply<Vec<Update
     });
     for (partition, batch, lines) in parts {
         let trial = Trial::new(partition, hub.options.patience);
-        Part { hub: Arc::clone(hub), trial, batch, lines, whole: Arc::clone(&whole) }.go();
+        let (own, whole) = (Arc::clone(hub), Arc::clone(&whole));
+        hub.enter(Part { hub: own, trial, number: 0, round: 0, batch, lines, whole });
     }
 }
 
@@ -186,21 +196,19 @@ fn next(error: &StoreError, is_unknown: bool) -> Next {
 }
 
 impl Part {
-    fn go(mut self) {
-        if self.hub.is_stopping() {
-            return self.fail_all(&StoreError::Stopping);
-        }
-        if let Some(engine) = self.hub.led_here(self.trial.partition) {
-            // The copy is for a retry, when this node loses its lead meanwhile.
-            let batch = self.batch.clone();
-            return engine.update(batch, Box::new(move |failures| self.applied(failures)));
-        }
-        let hub = Arc::clone(&self.hub);
-        let Some(node) = self.trial.leader(&hub) else { return self.later() };
-        match hub.peer(&node) {
+    /// Has a store of this node apply it.
+    pub(super) fn apply_here(self, engine: &dyn Engine) {
+        // The copy is for a retry, when this node loses its lead meanwhile.
+        let batch = self.batch.clone();
+        engine.update(batch, Box::new(move |failures| self.applied(failures)));
+    }
+
+    /// Has another node apply it.
+    pub(super) fn send_to(mut self, node: NodeAddress) {
+        match self.hub.peer(&node) {
             Ok(peer) => {
-                let (partition, until) = (self.trial.partition, self.trial.until);
-                let bytes = Ask::encode_update(partition, &self.batch);
+                let (partition, until) = (self.trial.partition, self.trial.attempt_until(&self.hub));
+                let bytes = Ask::encode_update(partition, self.round, &self.batch);
                 peer.ask(partition, bytes, until, Box::new(move |heard| self.heard(&node, heard)));
             }
             Err(error) => {
@@ -213,9 +221,10 @@ impl Part {
     fn heard(mut self, node: &NodeAddress, heard: Result<Vec<u8>, NoAnswer>) {
         match heard.map(|bytes| Told::decode(&bytes)) {
             Ok(Ok(Told::Answer(Answer::Failures(failures)))) => self.applied(failures),
-            Ok(Ok(Told::Refused(error))) => self.fail_all(&error),
+            Ok(Ok(Told::Refused(error))) => self.end(&error),
             Ok(Ok(Told::NotLeader(leader))) => {
                 self.trial.note_follower(node, leader);
+                self.hub.note_leader(self.trial.partition, self.trial.hint.take());
                 self.later();
             }
             Ok(Ok(Told::Absent)) => {
@@ -227,7 +236,7 @@ impl Part {
                     "node {} and this one do not understand each other: all need one version",
                     shown(node)
                 );
-                self.fail_all(&StoreError::Unavailable(text));
+                self.end(&StoreError::Unavailable(text));
             }
             Err(why) => {
                 if self.trial.note(node, why) {
@@ -271,31 +280,39 @@ impl Part {
             }
         }
         if lines.is_empty() {
+            self.hub.leave(self.trial.partition, After::Done);
             return self.whole.end_part();
         }
         (self.batch, self.lines) = (rest, lines);
         match must_wait {
             true => self.later(),
-            false => self.at(Instant::now()),
+            false => self.again(Instant::now()),
         }
     }
 
-    fn at(self, due: Instant) {
-        let hub = Arc::clone(&self.hub);
-        hub.retries.at(due, move || self.go());
+    fn again(self, due: Instant) {
+        let (hub, partition) = (Arc::clone(&self.hub), self.trial.partition);
+        hub.leave(partition, After::Again(Box::new(self), due));
     }
 
     fn later(mut self) {
         match self.trial.next() {
-            Some(due) => self.at(due),
+            Some(due) => self.again(due),
             None => {
                 let error = self.trial.unavailable();
-                self.fail_all(&error);
+                self.end(&error);
             }
         }
     }
 
-    fn fail_all(self, error: &StoreError) {
+    /// Fails after an attempt.
+    fn end(self, error: &StoreError) {
+        self.hub.leave(self.trial.partition, After::Done);
+        self.fail_all(error);
+    }
+
+    /// Fails without one.
+    pub(super) fn fail_all(self, error: &StoreError) {
         for part in &self.lines {
             self.whole.add(UpdateFailure { line: part.line, accepted: part.accepted, error: error.clone() });
         }

@@ -186,12 +186,12 @@ fn shown(request: &Request) -> String {
 #[test]
 fn requests_arrive_as_they_were() {
     for request in requests() {
-        let ask = Ask { partition: 300, leader_only: true, request };
+        let ask = Ask { partition: 300, leader_only: true, round: 400, request };
         let again = Ask::decode(&ask.encode()).unwrap();
-        assert_eq!((again.partition, again.leader_only), (300, true));
+        assert_eq!((again.partition, again.leader_only, again.round), (300, true, 400));
         assert_eq!(shown(&again.request), shown(&ask.request));
         if let Request::Update(batch) = &ask.request {
-            assert_eq!(Ask::encode_update(300, batch), ask.encode());
+            assert_eq!(Ask::encode_update(300, 400, batch), ask.encode());
         }
     }
 }
@@ -232,7 +232,7 @@ fn errors_that_are_only_shown_arrive_as_others_with_the_same_words_and_code() {
 fn no_bytes_cause_a_panic() {
     let mut seeds: Vec<Vec<u8>> = requests()
         .into_iter()
-        .map(|request| Ask { partition: 7, leader_only: false, request }.encode())
+        .map(|request| Ask { partition: 7, leader_only: false, round: 0, request }.encode())
         .collect();
     seeds.extend(answers().iter().map(Told::encode));
     let mut state = 88_172_645_463_325_252_u64;

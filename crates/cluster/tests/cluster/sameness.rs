@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
+use roundel_cluster::engine::ClusterOptions;
 use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
 use store::engine::{Engine, StoreError, StreamPosition, VersionChange};
@@ -172,7 +174,9 @@ fn everything(engine: &dyn Engine) -> String {
 fn compare(seed: u64, node_count: usize, partition_count: usize) {
     let directory = tempfile::tempdir().unwrap();
     let single: Arc<dyn Engine> = Arc::new(stripes(directory.path()));
-    let world = World::new(node_count, partition_count, &options());
+    // However loaded the machine is, nothing is given up.
+    let patient = ClusterOptions { patience: Duration::from_secs(60), ..options() };
+    let world = World::new(node_count, partition_count, &patient);
     let mut which = Dice(seed ^ 0x5555);
     let mut clock = START;
     for step in 0..600 {

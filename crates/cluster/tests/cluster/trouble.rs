@@ -231,6 +231,63 @@ fn updates_that_were_not_applied_wait_for_a_leader() {
     assert_eq!(failures.len(), 3);
 }
 
+/// Number, and what failed.
+type Ended = (i64, Vec<(u32, u32, String)>);
+
+/// Sends a batch for all RRDs of a directory, without waiting; how it ended comes by the channel.
+fn send(engine: &dyn Engine, rrds: usize, step: i64, ended: &mpsc::Sender<Ended>) {
+    let mut batch = UpdateBatch::default();
+    for number in 0..rrds {
+        batch.push(format!("d/{number}.rrd").as_bytes(), format!("{}:{step}", START + step * 10).as_bytes());
+    }
+    let ended = ended.clone();
+    engine.update(batch, Box::new(move |failures| drop(ended.send((step, texts(&failures))))));
+}
+
+#[test]
+fn batches_that_follow_one_another_keep_their_order_while_the_leader_changes() {
+    let world = World::new(3, 1, &options());
+    let engine = &world.engines[0];
+    (0..3).for_each(|number| create(engine, &format!("d/{number}.rrd"), ARGS, true).unwrap());
+    let (ended, ends) = mpsc::channel();
+    for step in 1..=600 {
+        send(engine, 3, step, &ended);
+        if step % 7 == 0 {
+            world.lead(0, (step / 7) as usize % 3);
+        }
+        if step > 20 {
+            assert_eq!(ends.recv().unwrap().1, []);
+        }
+    }
+    drop(ended);
+    assert!(ends.iter().all(|(_, failures)| failures.is_empty()));
+    for number in 0..3 {
+        let request = FetchRequest::new(Cf::Average, START, START + 6000, 10);
+        let rows = world.engines[1].fetch(&name(&format!("d/{number}.rrd")), request).unwrap();
+        assert_eq!(rows.values[..600], (1..=600).map(f64::from).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_batch_does_not_overtake_one_that_waits_for_a_leader() {
+    let (world, store) = two_nodes(&options());
+    let engine = &world.engines[0];
+    create(engine, "d/0.rrd", ARGS, true).unwrap();
+    *store.refuse.lock().unwrap() = Some(StoreError::NotPrimary("it lost its lead"));
+    let (ended, ends) = mpsc::channel();
+    (1..=20).for_each(|step| send(engine, 1, step, &ended));
+    let before = store.updates.load(Ordering::SeqCst);
+    while store.updates.load(Ordering::SeqCst) < before + 2 {
+        std::thread::yield_now();
+    }
+    (21..=40).for_each(|step| send(engine, 1, step, &ended));
+    *store.refuse.lock().unwrap() = None;
+    drop(ended);
+    let mut all: Vec<_> = ends.iter().collect();
+    all.sort();
+    assert_eq!(all, (1..=40).map(|step| (step, Vec::new())).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_node_that_is_killed_in_the_middle_of_updates_loses_none() {
     let mut world = World::new(3, 6, &options());
@@ -308,7 +365,7 @@ fn a_follower_answers_while_the_leader_is_slow_or_unknown() {
     store.hold(true);
     assert_eq!(engine.snapshot(&name("d/a.rrd")).unwrap().last_update().whole, START);
     assert_eq!(engine.list(b"", true).unwrap(), [b"d/a.rrd".to_vec()]);
-    // Nobody leads.
+    // No node leads.
     world.map.lock().unwrap().leaders[0] = None;
     assert!(engine.fetch(&name("d/a.rrd"), FetchRequest::new(Cf::Average, START, START + 100, 10)).is_ok());
     assert!(matches!(engine.snapshot(&name("d/none.rrd")), Err(StoreError::NoSuchRrd(_))));
