@@ -155,7 +155,10 @@ impl BackupManifest {
     fn is_sound(&self) -> bool {
         let is_end_sound = |file: &BackedFile| file.end.as_ref().is_none_or(|end| end.bytes <= file.bytes);
         let chunks = || self.shards.iter().flat_map(|shard| &shard.log);
-        let mut bytes = self.files().map(|file| file.bytes).chain(chunks().map(|chunk| chunk.bytes));
+        // What its files take when it is restored, and what is fetched of logs.
+        let logs = self.shards.iter().map(|shard| shard.log_end.1.saturating_sub(shard.log_from.1));
+        let mut bytes =
+            self.files().map(|file| file.bytes).chain(chunks().map(|chunk| chunk.bytes)).chain(logs);
         let positions = self.shards.iter().flat_map(|shard| [shard.log_from, shard.log_end, shard.since]);
         let mut positions = positions.chain(chunks().map(|chunk| chunk.from));
         self.version == VERSION
