@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fuzzing;
 pub mod keep;
 pub mod later;
 pub mod location;

@@ -25,7 +25,7 @@ const NUMBERS_MAX: usize = 1 << 24;
 /// zstd's level: hashes do not compress much better with more.
 const LEVEL: i32 = 3;
 /// The largest store, and the furthest offset of a log.
-const STORE_BYTES_MAX: u64 = 1 << 52;
+pub(crate) const STORE_BYTES_MAX: u64 = 1 << 52;
 /// The longest manifest, uncompressed: a million files.
 const BYTES_MAX: usize = 256 << 20;
 
@@ -140,9 +140,14 @@ impl BackupManifest {
         zstd::bulk::compress(&text, LEVEL)
     }
 
-    fn decode(plain: &[u8]) -> Option<BackupManifest> {
+    pub(crate) fn decode(plain: &[u8]) -> Option<BackupManifest> {
         let text = zstd::bulk::decompress(plain, BYTES_MAX).ok()?;
-        serde_json::from_slice(&text).ok().filter(BackupManifest::is_sound)
+        BackupManifest::of_text(&text)
+    }
+
+    /// Reads what a content is when it is decompressed.
+    pub(crate) fn of_text(text: &[u8]) -> Option<BackupManifest> {
+        serde_json::from_slice(text).ok().filter(BackupManifest::is_sound)
     }
 
     /// Whether it is of our version, and its numbers can be those of a store, so that none overflows where it is used: who may write
@@ -150,7 +155,10 @@ impl BackupManifest {
     fn is_sound(&self) -> bool {
         let is_end_sound = |file: &BackedFile| file.end.as_ref().is_none_or(|end| end.bytes <= file.bytes);
         let chunks = || self.shards.iter().flat_map(|shard| &shard.log);
-        let mut bytes = self.files().map(|file| file.bytes).chain(chunks().map(|chunk| chunk.bytes));
+        // What its files take when it is restored, and what is fetched of logs.
+        let logs = self.shards.iter().map(|shard| shard.log_end.1.saturating_sub(shard.log_from.1));
+        let mut bytes =
+            self.files().map(|file| file.bytes).chain(chunks().map(|chunk| chunk.bytes)).chain(logs);
         let positions = self.shards.iter().flat_map(|shard| [shard.log_from, shard.log_end, shard.since]);
         let mut positions = positions.chain(chunks().map(|chunk| chunk.from));
         self.version == VERSION

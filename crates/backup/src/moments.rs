@@ -138,7 +138,7 @@ pub async fn find(objects: &Objects, moment: &Moment) -> Result<Found, MomentErr
 
 /// Whether a manifest has the log from before a moment on, after its checkpoints: then it makes that moment up without those before it, which
 /// pruning removes.
-fn reaches_back_to(manifest: &BackupManifest, moment: &Moment) -> bool {
+pub(crate) fn reaches_back_to(manifest: &BackupManifest, moment: &Moment) -> bool {
     let is_within = match moment {
         Moment::Newest => true,
         Moment::Time(ms) => manifest.base_ms.is_some_and(|base_ms| base_ms <= *ms),
@@ -155,7 +155,7 @@ fn reaches_back_to(manifest: &BackupManifest, moment: &Moment) -> bool {
 }
 
 /// Whether all of a manifest is wanted.
-fn is_up_to(manifest: &BackupManifest, moment: &Moment) -> bool {
+pub(crate) fn is_up_to(manifest: &BackupManifest, moment: &Moment) -> bool {
     match moment {
         Moment::Newest => true,
         Moment::Time(ms) => manifest.time_ms <= *ms,
@@ -167,7 +167,7 @@ fn is_up_to(manifest: &BackupManifest, moment: &Moment) -> bool {
 
 /// Whether the log of a later manifest begins where that of an earlier one ends, or before, and is the same up to there: after a
 /// restore it is not, if the earlier one has more than was restored.
-fn goes_on(base: &BackupManifest, after: &BackupManifest) -> bool {
+pub(crate) fn goes_on(base: &BackupManifest, after: &BackupManifest) -> bool {
     let ends: Vec<_> = base.shards.iter().map(|shard| store_position(shard.log_end)).collect();
     base.shards.len() == after.shards.len()
         && after.history().continues(&base.history(), &ends)

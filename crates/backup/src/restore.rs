@@ -118,7 +118,7 @@ impl Wanted<'_> {
         self.shards.is_none_or(|shards| shards.contains(&(shard as u32)))
     }
 
-    fn bytes_of(&self, (index, shard): (usize, &BackedShard)) -> u64 {
+    pub(crate) fn bytes_of(&self, (index, shard): (usize, &BackedShard)) -> u64 {
         if !self.is_wanted(index) {
             return 0;
         }
@@ -258,7 +258,7 @@ async fn all_shards(
 }
 
 /// Whether a store fits on the disk: what comes later must fit, too.
-fn has_room(found: &Found, free: u64) -> Result<(), RestoreError> {
+pub(crate) fn has_room(found: &Found, free: u64) -> Result<(), RestoreError> {
     let files: u64 = found.base.files().map(|file| file.bytes).sum();
     let log = |shard: &BackedShard| shard.log_end.1.saturating_sub(shard.log_from.1);
     let bytes = files + found.base.shards.iter().map(log).sum::<u64>();

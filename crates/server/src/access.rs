@@ -168,6 +168,11 @@ impl Principal {
         Arc::clone(WITHOUT.get_or_init(new))
     }
 
+    /// The account that it has shown to be; `None` for one that has said nothing.
+    pub fn account(&self) -> Option<&str> {
+        (self.origin != Origin::Anonymous).then_some(&*self.name)
+    }
+
     /// The commands that it may give, of those that its socket allows.
     pub fn commands(&self, allowed: Permissions) -> Permissions {
         if self.rights.is_nothing() {

@@ -92,6 +92,31 @@ impl fmt::Debug for Ingest {
     }
 }
 
+/// The way on which samples came.
+#[derive(Clone, Copy, Debug)]
+pub struct PushWay<'a> {
+    /// A word for `/metrics`.
+    pub protocol: &'static str,
+    /// The address of a port of its own; `None`: by HTTP.
+    pub port: Option<&'a str>,
+}
+
+impl PushWay<'_> {
+    /// A protocol over HTTP.
+    pub fn http(protocol: &'static str) -> Self {
+        PushWay { protocol, port: None }
+    }
+
+    /// Who has a share of the new RRDs of a minute: an account, or else the way, because over UDP each sender can pass for many.
+    fn asker(self, service: &Service) -> String {
+        match (service.account(), self.port) {
+            (Some(account), _) => format!("account {account}"),
+            (None, Some(port)) => format!("port {port}"),
+            (None, None) => format!("http {}", self.protocol),
+        }
+    }
+}
+
 /// Why a sample was not stored.
 #[derive(Clone, Debug)]
 pub enum SampleError {
@@ -211,11 +236,11 @@ impl Ingest {
         &self.ready().table
     }
 
-    /// Writes samples in their order to the store as `service`, who sends them, may. `protocol` is a word for `/metrics`.
-    pub async fn write(&self, service: &Service, protocol: &'static str, samples: &Samples) -> PushOutcome {
+    /// Writes samples in their order to the store as `service`, who sends them, may.
+    pub async fn write(&self, service: &Service, way: PushWay<'_>, samples: &Samples) -> PushOutcome {
         let ready = self.ready();
         let mut written = PushOutcome::default();
-        let found = finding::find(ready, service, samples, &mut written.created).await;
+        let found = finding::find(ready, service, way, samples, &mut written.created).await;
         // By this machine's clock in milliseconds.
         let now = now_ms();
         let mut batch = UpdateBatch::default();
@@ -248,7 +273,7 @@ impl Ingest {
         written.failures.sort_by_key(|failure| failure.sample);
         written.stored = samples.samples().len() as u64 - written.failures.len() as u64;
         ready.settle(samples, &written);
-        self.counts.add(protocol, &written);
+        self.counts.add(way.protocol, &written);
         written
     }
 

@@ -209,6 +209,11 @@ impl Service {
         self.who.as_ref().map(|who| &who.rights)
     }
 
+    /// The account of the client of this part of the store.
+    pub fn account(&self) -> Option<&str> {
+        self.who.as_ref().and_then(|who| who.account())
+    }
+
     /// Whether the client of this part of the store may change the RRD of this name.
     pub fn may_write(&self, name: &[u8]) -> bool {
         self.rights().is_none_or(|rights| rights.may(Verb::Write, name))

@@ -11,7 +11,7 @@ use super::*;
 /// What makes a manifest one that no store has.
 type Spoil = fn(&mut BackupManifest);
 
-const SPOILT: [(&str, Spoil); 9] = [
+const SPOILT: [(&str, Spoil); 10] = [
     ("a file of more bytes than numbers have", |manifest| manifest.shards[0].segments[0].bytes = u64::MAX),
     ("an end that is longer than its file", |manifest| {
         let file = &mut manifest.shards[0].segments[0];
@@ -24,6 +24,10 @@ const SPOILT: [(&str, Spoil); 9] = [
     }),
     ("a log from the last position on", |manifest| manifest.shards[0].log_from = (0, u64::MAX)),
     ("a log up to the last position", |manifest| manifest.shards[1].log_end = (0, u64::MAX)),
+    ("logs that no disk has", |manifest| {
+        let shard = BackedShard { log_end: (0, 1 << 52), ..manifest.shards[0].clone() };
+        manifest.shards.extend(std::iter::repeat_n(shard, 4096));
+    }),
     ("a chunk beyond the last position", |manifest| manifest.shards[1].log[0].from = (0, u64::MAX)),
     ("a chunk of too many bytes", |manifest| manifest.shards[1].log[0].bytes = u64::MAX),
     ("earlier ones without end", |manifest| manifest.earlier = vec![(0, u64::MAX)]),

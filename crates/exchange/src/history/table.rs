@@ -18,6 +18,8 @@ use crate::rows::MS;
 const INTERVALS_MAX: usize = 1000;
 /// Longest step of a rule, in seconds.
 const STEP_MAX: i64 = 86_400;
+/// Steps for which tables are kept: each takes a millisecond and some hundred kilobytes, and history seldom has ten.
+const TABLES_MAX: usize = 256;
 
 /// The part of a configuration that has rules.
 #[derive(Debug, Default, Deserialize)]
@@ -113,6 +115,9 @@ impl HistoryTable {
                 rule.step.get_or_insert_with(|| format!("{seconds}s"));
             });
             let table = CreateTable::new(&rules).map_err(|error| error.cause)?;
+            if self.tables.len() >= TABLES_MAX {
+                self.tables.clear();
+            }
             self.tables.insert(seconds, table);
         }
         let (table, series) = (&self.tables[&seconds], Series::of_key(key));
@@ -187,6 +192,20 @@ mod tests {
             let (key, collected) = history.into_series().remove(0);
             assert_eq!(table.fill(&key, &collected).is_ok(), is_filled, "{points:?}");
         }
+    }
+
+    /// A file may have series of every step up to a day.
+    #[test]
+    fn tables_of_many_steps_are_not_all_kept() {
+        let mut history = History::default();
+        history.add("a", [], Kind::Gauge, &[(0, 1.0)]).expect("room").expect("a series");
+        let (key, collected) = history.into_series().remove(0);
+        let mut table = HistoryTable::new(None, None, &[]).expect("rules");
+        for step in 1..300 {
+            let (path, made) = table.place_key(&key, &collected, step).expect("a place");
+            assert_eq!((path.as_str(), made.step), ("series/a.rrd", step as u64));
+        }
+        assert!(table.tables.len() <= TABLES_MAX, "{}", table.tables.len());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A counter is `stats.NAME` (per second) and `stats_counts.NAME`; a gauge `stats.gauges.NAME`; a set `stats.sets.NAME.count`; a
 //! timer `stats.timers.NAME.` with `count`, `count_ps`, `lower`, `upper`, `sum`, `sum_squares`, `mean`, `median`, `std`, and for each
 //! percentile N `count_N`, `mean_N`, `upper_N`, `sum_N`, `sum_squares_N`. What was heard of once is told at each flush: a counter
-//! as 0, a gauge as it was; after [`FORGOTTEN_AFTER`] without a line it is forgotten.
+//! as 0, a gauge as it was; after [`FORGOTTEN_AFTER`] without a line it is forgotten, earlier where others have no place.
 
 mod timer;
 
@@ -21,6 +21,9 @@ use crate::sample::Kind;
 
 /// Seconds without a line after which a name is forgotten.
 pub const FORGOTTEN_AFTER: f64 = 86_400.0;
+/// The same while there are more names than may be, so that those which were sent once to fill it do not keep out others for a day. Guessed:
+/// senders that tell something rarely do so each minute or each five.
+pub const FORGOTTEN_WHEN_FULL_AFTER: f64 = 600.0;
 /// Distinct texts of a set at most, between two flushes; further ones are not counted.
 const MEMBERS_MAX: usize = 100_000;
 /// Distinct texts of all sets at most, and bytes of one: it counts by its hash beyond them.
@@ -82,6 +85,8 @@ pub struct StatsdAggregator {
     members: usize,
     hasher: foldhash::quality::FixedState,
     counts: StatsdCounts,
+    /// A name had no place since the last flush.
+    is_full: bool,
 }
 
 /// What was heard.
@@ -106,6 +111,7 @@ impl StatsdAggregator {
             members: 0,
             hasher: foldhash::quality::FixedState::with_seed(0),
             counts: StatsdCounts::default(),
+            is_full: false,
         }
     }
 
@@ -139,6 +145,7 @@ impl StatsdAggregator {
             if self.told + told > self.options.series_max || self.key_bytes + self.key.len() > KEYS_BYTES_MAX
             {
                 self.counts.over_limit += 1;
+                self.is_full = true;
                 return Err(Fault::TooManySeries);
             }
             self.told += told;
@@ -176,6 +183,8 @@ impl StatsdAggregator {
     pub fn flush(&mut self, time: i64, seconds: f64, sink: &mut dyn Sink) {
         let mut text = String::new();
         let options = &self.options;
+        let is_full = std::mem::take(&mut self.is_full);
+        let forgotten_after = if is_full { FORGOTTEN_WHEN_FULL_AFTER } else { FORGOTTEN_AFTER };
         self.series.retain(|key, series| {
             let (name, labels) = split_key(key);
             let emitter = Emitter { name, labels: &labels, time, prefix: &options.prefix };
@@ -199,7 +208,7 @@ impl StatsdAggregator {
                 }
             }
             series.idle += seconds;
-            let stays = series.idle < FORGOTTEN_AFTER;
+            let stays = series.idle < forgotten_after;
             if !stays {
                 self.told -= series_of(key[0], options);
                 self.key_bytes -= key.len();

@@ -1,4 +1,4 @@
-use super::aggregate::{Adding, FORGOTTEN_AFTER, StatsdAggregator, StatsdOptions};
+use super::aggregate::{Adding, FORGOTTEN_AFTER, FORGOTTEN_WHEN_FULL_AFTER, StatsdAggregator, StatsdOptions};
 use super::*;
 use crate::testing::{Recorded, pieces_at_random};
 
@@ -168,6 +168,29 @@ fn names_and_values_have_limits() {
     assert_eq!((value("count"), value("upper"), value("mean")), (1e6, 999_999.0, 499_999.5));
     assert!((value("upper_90") - 900_000.0).abs() < 1_000.0, "{}", value("upper_90"));
     assert!((value("count_90") - 900_000.0).abs() < 20_000.0, "{}", value("count_90"));
+}
+
+/// Names that were sent once, and fill it, keep out others for a while and not for a day.
+#[test]
+fn what_fills_it_makes_room_for_what_is_sent() {
+    let mut all = StatsdAggregator::new(StatsdOptions { series_max: 5, ..StatsdOptions::default() });
+    let (count, level) = (StatsdValue::Count(1.0), StatsdValue::Gauge(1.0));
+    let mut sink = Recorded::default();
+    for name in ["junk1", "junk2", "junk3", "kept"] {
+        all.add(name, &[], level).unwrap();
+    }
+    let mut seconds = 0.0;
+    while all.add("new", &[], count).is_err() && seconds < FORGOTTEN_AFTER {
+        all.add("kept", &[], level).unwrap();
+        all.flush(0, 10.0, &mut sink);
+        seconds += 10.0;
+    }
+    assert_eq!((seconds, all.len()), (FORGOTTEN_WHEN_FULL_AFTER, 2));
+    // With room for all, what is silent stays.
+    for _ in 0..100 {
+        all.flush(0, 60.0, &mut sink);
+    }
+    assert_eq!(all.len(), 2);
 }
 
 #[test]

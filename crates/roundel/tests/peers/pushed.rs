@@ -193,6 +193,30 @@ fn statsd_is_added_up() {
     assert_eq!((receiver.refused("statsd", "bad_value"), receiver.refused("statsd", "event")), (1, 1));
 }
 
+/// Anyone can send to a port of UDP; what comes by another way finds its share of the RRDs that are made in a minute.
+#[test]
+fn a_flood_of_names_leaves_others_their_new_rrds() {
+    let mut receiver = Receiver::start("[ingest]\nnew_per_minute = 40\n");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for number in 0..500 {
+        let line = format!("flood{number}:1|g");
+        socket.send_to(line.as_bytes(), ("127.0.0.1", receiver.statsd)).unwrap();
+    }
+    wait_until("the flood to be refused", || receiver.refused("statsd", "new_per_minute") > 0);
+    let time = now() - 100;
+    let line = format!("m,host=h v=1 {time}");
+    let (status, answer) = receiver.request("POST /write?precision=s", &[], line.as_bytes());
+    assert_eq!(status, 204, "{answer}");
+    let mut stream = TcpStream::connect(("127.0.0.1", receiver.graphite)).unwrap();
+    writeln!(stream, "a.b 1.5 {time}").unwrap();
+    assert_eq!(receiver.last("series/a/b.rrd"), (time, 1.5));
+    // Who is refused is told so.
+    let lines: String = (0..50).map(|number| format!("m{number},host=h v=1 {time}\n")).collect();
+    let (status, answer) = receiver.request("POST /write?precision=s", &[], lines.as_bytes());
+    assert!(status == 503 && answer.contains("more than its share of 40 new RRDs a minute"), "{answer}");
+    assert!(receiver.daemon.log().contains("more than its share of 40 new RRDs a minute"));
+}
+
 #[test]
 fn carbon_files_say_which_rrds_are_made() {
     let directory = tempfile::tempdir().unwrap();

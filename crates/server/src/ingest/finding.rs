@@ -11,7 +11,7 @@ use store::engine::{CreateRequest, StoreError};
 use store::name::RrdName;
 use tokio::sync::oneshot;
 
-use super::{Ready, SampleError};
+use super::{PushWay, Ready, SampleError};
 use crate::collectors::store_writer::WriteError;
 use crate::service::Service;
 
@@ -29,6 +29,7 @@ struct Making {
 pub(super) async fn find(
     ready: &Ready,
     service: &Service,
+    way: PushWay<'_>,
     samples: &Samples,
     created: &mut u64,
 ) -> Vec<Found> {
@@ -56,7 +57,8 @@ pub(super) async fn find(
     }
     // Names of files, perhaps, and many of them.
     let making = tokio::task::block_in_place(|| {
-        let mut maker = Maker { ready, service, samples, now: super::now_ms(), there: None };
+        let (asker, now) = (way.asker(service), super::now_ms());
+        let mut maker = Maker { ready, service, asker, samples, now, there: None };
         let mut making = Vec::new();
         for series in new {
             let Some(time) = first[series as usize] else { continue };
@@ -107,6 +109,8 @@ enum Begun {
 struct Maker<'a> {
     ready: &'a Ready,
     service: &'a Service,
+    /// Whose share of new RRDs it takes.
+    asker: String,
     samples: &'a Samples,
     /// This machine's clock, in milliseconds.
     now: i64,
@@ -159,7 +163,7 @@ impl Maker<'_> {
     fn admit(&mut self) -> Result<(), SampleError> {
         let there = self.there.get_or_insert_with(|| self.service.ingest.rrd_count());
         let mut new = self.ready.new.lock().unwrap_or_else(PoisonError::into_inner);
-        new.admit(self.now.div_euclid(1000), *there).map_err(SampleError::Limit)?;
+        new.admit(&self.asker, self.now.div_euclid(1000), *there).map_err(SampleError::Limit)?;
         *there += 1;
         Ok(())
     }

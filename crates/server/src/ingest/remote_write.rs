@@ -17,7 +17,7 @@ use protocol::prometheus::{
 };
 use store::engine::StoreError;
 
-use super::{PushOutcome, SAMPLE_BYTES, SampleError};
+use super::{PushOutcome, PushWay, SAMPLE_BYTES, SampleError};
 use crate::budget::Share;
 use crate::collectors::store_writer::WriteError;
 use crate::service::Service;
@@ -103,7 +103,7 @@ pub(super) async fn write(service: &Service, headers: &HeaderMap, body: Bytes) -
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
     service.ingest.metric_types.note(std::mem::take(&mut read.types));
-    let outcome = service.ingest.write(service, PROTOCOL, &read.samples).await;
+    let outcome = service.ingest.write(service, PushWay::http(PROTOCOL), &read.samples).await;
     let counts = &service.ingest.counts;
     counts.refuse(PROTOCOL, "bad_series", read.faulty);
     counts.refuse(PROTOCOL, "native_histogram", read.histograms);

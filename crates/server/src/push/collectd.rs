@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::encoding;
 use crate::http::failure::Failure;
+use crate::ingest::PushWay;
 use crate::service::Service;
 
 /// The name in `/metrics`.
@@ -44,7 +45,7 @@ async fn take(service: &Service, headers: &HeaderMap, body: &[u8]) -> Result<(),
         encoding::hold_samples(&mut share, &samples).map_err(refused_body)?;
         Ok::<_, Failure>(share)
     })?;
-    let outcome = service.ingest.write(service, NAME, &samples).await;
+    let outcome = service.ingest.write(service, PushWay::http(NAME), &samples).await;
     if let Some(failure) = outcome.failures.first() {
         let series = samples.series(samples.samples()[failure.sample as usize].series);
         first.get_or_insert_with(|| format!("{series}: {}", failure.error));

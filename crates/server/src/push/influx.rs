@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::encoding;
 use crate::http::query::Query;
+use crate::ingest::PushWay;
 use crate::service::Service;
 
 /// The name in `/metrics`.
@@ -93,7 +94,7 @@ pub(super) async fn write(
     for (reason, count) in &wrong.refused {
         service.ingest.counts.refuse(NAME, reason, *count);
     }
-    let outcome = service.ingest.write(&service, NAME, &samples).await;
+    let outcome = service.ingest.write(&service, PushWay::http(NAME), &samples).await;
     if outcome.is_passing() {
         let error = outcome.failures.iter().find(|failure| failure.error.is_passing());
         let text = error.map_or_else(String::new, |failure| failure.error.to_string());

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::encoding;
+use crate::ingest::PushWay;
 use crate::service::Service;
 
 /// The name in `/metrics`.
@@ -118,7 +119,7 @@ pub(super) async fn metrics(
         service.ingest.counts.refuse(NAME, reason, count);
     }
     service.ingest.counts.refuse(NAME, "buckets", answer.without_buckets);
-    let outcome = service.ingest.write(&service, NAME, &samples).await;
+    let outcome = service.ingest.write(&service, PushWay::http(NAME), &samples).await;
     if outcome.is_passing() {
         let error = outcome.failures.iter().find(|failure| failure.error.is_passing());
         let text = error.map_or_else(String::new, |failure| failure.error.to_string());

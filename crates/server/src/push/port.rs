@@ -12,6 +12,7 @@ use ::ingest::statsd::aggregate::{Adding, StatsdAggregator};
 use ::ingest::{graphite, influx, statsd};
 
 use super::{PushPort, PushProtocol};
+use crate::ingest::PushWay;
 use crate::service::Service;
 
 /// How often something that is refused is logged, for a port.
@@ -26,6 +27,7 @@ pub(super) struct Port {
     /// The store as its clients may see it.
     pub(super) service: Arc<Service>,
     pub(super) settings: PushPort,
+    address: String,
     statsd: Option<Arc<Mutex<StatsdAggregator>>>,
     /// When something was logged, by whether it was one line or more than that.
     logged: Mutex<[Option<Instant>; 2]>,
@@ -52,7 +54,8 @@ impl Port {
         settings: PushPort,
         statsd: Option<Arc<Mutex<StatsdAggregator>>>,
     ) -> Self {
-        Port { service, settings, statsd, logged: Mutex::default() }
+        let address = settings.address();
+        Port { service, settings, address, statsd, logged: Mutex::default() }
     }
 
     /// The name of the protocol.
@@ -119,7 +122,8 @@ impl Port {
             arrived.samples.clear();
             return;
         }
-        let written = ingest.write(&self.service, self.name(), &arrived.samples).await;
+        let way = PushWay { protocol: self.name(), port: Some(&self.address) };
+        let written = ingest.write(&self.service, way, &arrived.samples).await;
         if let Some(failure) = written.failures.first() {
             let sample = arrived.samples.samples()[failure.sample as usize];
             let series = arrived.samples.series(sample.series).to_string();
@@ -138,7 +142,7 @@ impl Port {
         *logged = Some(Instant::now());
         let text = text[..text.len().min(LOGGED_BYTES_MAX)].escape_ascii();
         tracing::warn!(
-            port = self.settings.address(),
+            port = self.address,
             "refused \"{text}\": {cause}; what else is refused is counted in /metrics (roundel_ingest_refused_total)"
         );
     }

@@ -11,11 +11,13 @@ use ::ingest::statsd::aggregate::StatsdAggregator;
 use tokio::sync::watch;
 
 use super::StatsdSettings;
-use crate::ingest::now_ms;
+use crate::ingest::{PushWay, now_ms};
 use crate::service::{Service, stopped};
 
 /// The name in `/metrics`.
 const NAME: &str = "statsd";
+/// All of its ports are one: what they bring is added up.
+const WAY: PushWay<'static> = PushWay { protocol: NAME, port: Some(NAME) };
 
 /// Adds up and flushes.
 pub(super) struct StatsdFlush {
@@ -54,7 +56,7 @@ impl StatsdFlush {
             let seconds = (now - began).as_secs_f64().max(0.001);
             began = now;
             tokio::task::block_in_place(|| self.collect(seconds, &mut samples));
-            let written = self.service.ingest.write(&self.service, NAME, &samples).await;
+            let written = self.service.ingest.write(&self.service, WAY, &samples).await;
             if let Some(failure) = written.failures.first() {
                 let sample = samples.samples()[failure.sample as usize];
                 let (series, count) = (samples.series(sample.series), written.failures.len());

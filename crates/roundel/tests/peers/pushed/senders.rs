@@ -110,6 +110,93 @@ tcp.close()
     }
 }
 
+/// Telegraf of the Go module, with the plugins that are used here (`make peers`).
+fn telegraf() -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_BIN_EXE_roundel")).parent()?.parent()?;
+    Some(target.join("telegraf/telegraf")).filter(|path| path.exists())
+}
+
+/// Where it sends to, on ports of the receiver.
+fn telegraf_config(receiver: &Receiver, values: &Path) -> String {
+    let Receiver { http, graphite, influx, .. } = receiver;
+    format!(
+        r#"
+        [agent]
+        omit_hostname = true
+        [[inputs.file]]
+        files = ["{values}"]
+        data_format = "influx"
+        [[outputs.influxdb]]
+        urls = ["http://127.0.0.1:{http}"]
+        database = "one"
+        [[outputs.influxdb]]
+        urls = ["udp://127.0.0.1:{influx}"]
+        [[outputs.influxdb_v2]]
+        urls = ["http://127.0.0.1:{http}"]
+        token = "t"
+        organization = "o"
+        bucket = "two"
+        [[outputs.graphite]]
+        servers = ["127.0.0.1:{graphite}"]
+        prefix = "plain"
+        [[outputs.graphite]]
+        servers = ["127.0.0.1:{graphite}"]
+        prefix = "tagged"
+        graphite_tag_support = true
+        [[outputs.http]]
+        url = "http://127.0.0.1:{http}/write?db=three"
+        data_format = "influx"
+        content_encoding = "gzip"
+        [[outputs.http]]
+        url = "http://127.0.0.1:{http}/api/v1/write"
+        data_format = "prometheusremotewrite"
+        [outputs.http.headers]
+        Content-Type = "application/x-protobuf"
+        Content-Encoding = "snappy"
+        X-Prometheus-Remote-Write-Version = "0.1.0"
+        "#,
+        values = values.display(),
+    )
+}
+
+#[test]
+fn telegraf_writes_by_every_output_that_it_has_for_us() {
+    let Some(telegraf) = telegraf() else {
+        return oracle::skip("Telegraf is not installed (make peers)");
+    };
+    let mut receiver = Receiver::start("");
+    let time = super::now() - 100;
+    let values = receiver.daemon.directory().join("values");
+    let text = format!(
+        "cpu,host=h1,cpu=cpu-total usage=97.5,n=3i,u=4u,text=\"x y\",flag=true {time}000000000\n\
+         disk\\ space,host=h1,path=/var\\ log,k\\=q=a\\,b free=12345678901i {time}000000000\n"
+    );
+    fs::write(&values, text).unwrap();
+    let config = receiver.daemon.directory().join("telegraf.conf");
+    fs::write(&config, telegraf_config(&receiver, &values)).unwrap();
+    let output = Command::new(telegraf).arg("--once").arg("--config").arg(&config).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains(" E! "), "{said}");
+    for database in ["one", "udp", "two", "three"] {
+        let tags = format!("cpu=cpu-total,db={database}");
+        for (field, want) in [("usage", 97.5), ("n", 3.0), ("u", 4.0)] {
+            assert_eq!(receiver.last(&format!("hosts/h1/cpu_{field},{tags}.rrd")), (time, want), "{tags}");
+        }
+        let disk = format!("hosts/h1/disk%20space_free,db={database},k%3Dq=a%2Cb,path=%2Fvar%20log.rrd");
+        assert_eq!(receiver.last(&disk), (time, 12_345_678_901.0));
+    }
+    // Graphite's names with tags as parts of them, or as tags; and what Prometheus' names are made of it.
+    for start in ["series/plain/h1/cpu-total/cpu/", "hosts/h1/tagged.cpu.", "hosts/h1/cpu_"] {
+        let end = if start.starts_with("hosts") { ",cpu=cpu-total.rrd" } else { ".rrd" };
+        for (field, want) in [("usage", 97.5), ("n", 3.0), ("u", 4.0), ("flag", 1.0)] {
+            assert_eq!(receiver.last(&format!("{start}{field}{end}")), (time, want), "{start}");
+        }
+    }
+    let disk = "hosts/h1/disk_space_free,k_q=a%2Cb,path=%2Fvar%20log.rrd";
+    assert_eq!(receiver.last(disk), (time, 12_345_678_901.0));
+    assert_eq!((receiver.refused("influx", "text"), receiver.refused("influx", "boolean")), (4, 4));
+}
+
 /// What its write_http needs.
 fn has_yajl() -> bool {
     let output = Command::new("ldd").arg("/usr/lib/collectd/write_http.so").output();
