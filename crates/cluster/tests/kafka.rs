@@ -108,31 +108,31 @@ fn messages_are_read_in_order_from_anywhere(kafka: &mut Kafka) {
     let mut early = log.reader(0, 0).unwrap();
     assert_eq!(early.next(Duration::from_millis(50)), Ok(None));
     let text = |partition, number| format!("{partition} {number}").into_bytes();
-    for number in 0..60u64 {
+    for number in 0..20u64 {
         (0..2).for_each(|partition| log.append(partition, &text(partition, number)).unwrap());
     }
-    assert_eq!((log.bounds(0), log.bounds(1)), (Ok(0..60), Ok(0..60)));
+    assert_eq!((log.bounds(0), log.bounds(1)), (Ok(0..20), Ok(0..20)));
     let mut other = log.reader(1, 0).unwrap();
-    for offset in 0..60 {
+    for offset in 0..20 {
         assert_eq!(next(early.as_mut()), Stored { offset, bytes: text(0, offset) });
         assert_eq!(next(other.as_mut()), Stored { offset, bytes: text(1, offset) });
     }
     assert_eq!(early.next(Duration::ZERO), Ok(None));
     // One after the other, forwards and backwards; the last one stays.
-    for from in [59, 7, 30, 0] {
+    for from in [19, 7, 12, 0] {
         let mut reader = log.reader(0, from).unwrap();
-        (from..60.min(from + 5))
+        (from..20.min(from + 5))
             .for_each(|offset| assert_eq!(next(reader.as_mut()), Stored { offset, bytes: text(0, offset) }));
     }
     let replaced = next_error(early.as_mut());
     assert!(matches!(&replaced, LogError::Refused(why) if why.contains("another reader")), "{replaced}");
     // The other partition did not notice, and a second process has readers of its own.
     let second = KafkaLog::new(options(kafka, "order")).unwrap();
-    let mut waiting = second.reader(1, 60).unwrap();
-    log.append(1, &text(1, 60)).unwrap();
-    assert_eq!((next(other.as_mut()).offset, next(waiting.as_mut()).offset), (60, 60));
+    let mut waiting = second.reader(1, 20).unwrap();
+    log.append(1, &text(1, 20)).unwrap();
+    assert_eq!((next(other.as_mut()).offset, next(waiting.as_mut()).offset), (20, 20));
     let beyond = next_error(log.reader(0, 100).unwrap().as_mut());
-    assert!(matches!(&beyond, LogError::Refused(why) if why.contains("ends at offset 60")), "{beyond}");
+    assert!(matches!(&beyond, LogError::Refused(why) if why.contains("ends at offset 20")), "{beyond}");
 }
 
 fn what_is_not_kept_any_more_is_said(kafka: &mut Kafka) {
@@ -227,17 +227,17 @@ fn nothing_is_missed_while_brokers_die(kafka: &mut Kafka) {
                     .all(|(done, before)| done.lock().unwrap().len() >= before + more)
             });
         };
-        progress(20);
+        progress(10);
         kafka.kill(1);
-        progress(20);
+        progress(10);
         // Of the other two one is stopped: nothing goes on before the first is back.
         kafka.start_again(1).unwrap();
         kafka.pause(2);
-        progress(20);
+        progress(10);
         kafka.resume(2);
-        progress(20);
+        progress(10);
         kafka.kill(3);
-        progress(20);
+        progress(10);
         end.store(true, Ordering::Relaxed);
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         for (partition, reader) in (0..PARTITIONS).zip(readers) {
