@@ -35,8 +35,8 @@ use self::gate::Gate;
 use crate::chores::Chores;
 use crate::handshake::Membership;
 use crate::key;
-use crate::peer::Peer;
 use crate::node::Node;
+use crate::peer::Peer;
 use crate::routes::{NodeAddress, Routes};
 use crate::serve::Listener;
 use crate::wire::{Answer, Request};
@@ -168,7 +168,6 @@ impl ClusterEngine {
         self.own = Some((node, listener));
         self
     }
-
 
     fn partitions(&self) -> Range<u32> {
         0..self.hub.routes.partition_count()

@@ -148,13 +148,17 @@ impl Members {
     /// The node that leads a partition, as far as is known.
     pub fn leader(&self, partition: u32) -> Option<&Known> {
         let alive = self.nodes.values().filter(|known| known.is_alive());
-        alive.filter_map(|known| Some((known.leads(partition)?, known))).max_by_key(|(epoch, _)| *epoch).map(|(_, known)| known)
+        alive
+            .filter_map(|known| Some((known.leads(partition)?, known)))
+            .max_by_key(|(epoch, _)| *epoch)
+            .map(|(_, known)| known)
     }
 
     /// The node that should lead a partition: the first of the plan that lives and is ready; if there is none, any that is ready.
     pub fn candidate(&self, partition: u32) -> Option<&str> {
         let is_ready = |known: &&Known| {
-            known.is_alive() && known.replica(partition).is_some_and(|replica| replica.is_ready || replica.leads)
+            known.is_alive()
+                && known.replica(partition).is_some_and(|replica| replica.is_ready || replica.leads)
         };
         let planned = self.plan.nodes(partition).filter_map(|name| self.nodes.get(name));
         let ready = planned.chain(self.nodes.values()).find(is_ready);
@@ -191,7 +195,8 @@ mod tests {
     }
 
     fn plan(version: u64, names: &[&str]) -> Note {
-        let members = names.iter().map(|name| Member { name: (*name).into(), zone: (*name).into() }).collect();
+        let members =
+            names.iter().map(|name| Member { name: (*name).into(), zone: (*name).into() }).collect();
         let replicas = vec![(0..names.len() as u16).collect()];
         Note::Plan(Plan { version, members, replicas })
     }

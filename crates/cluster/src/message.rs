@@ -217,9 +217,13 @@ mod tests {
 
     #[test]
     fn a_message_is_its_bytes_and_damage_is_found() {
-        for content in
-            [Content::Claim, records(96, b"records"), part(96, b"re"), Content::Note(b"alive"), records(0, b"")]
-        {
+        for content in [
+            Content::Claim,
+            records(96, b"records"),
+            part(96, b"re"),
+            Content::Note(b"alive"),
+            records(0, b""),
+        ] {
             let message = message(3, 0x0102_0304_0506_0708, content);
             let bytes = message.encode();
             assert_eq!(Message::decode(&bytes), Ok(message));

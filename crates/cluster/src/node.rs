@@ -154,7 +154,8 @@ impl Node {
         }
         std::fs::create_dir_all(&options.directory)?;
         let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+            .map_err(io::Error::from)?;
         let writer = WriterId::from_le_bytes(random);
         let inner = Arc::new(Inner {
             options,
@@ -306,8 +307,13 @@ impl Inner {
         replica.stop();
         let directory = partition_directory(&self.options.directory, partition);
         match std::fs::remove_dir_all(&directory) {
-            Ok(()) => tracing::info!(partition, "other nodes have this partition now; the replica of this one is removed"),
-            Err(error) => tracing::warn!(partition, %error, "cannot remove the replica that other nodes have now"),
+            Ok(()) => tracing::info!(
+                partition,
+                "other nodes have this partition now; the replica of this one is removed"
+            ),
+            Err(error) => {
+                tracing::warn!(partition, %error, "cannot remove the replica that other nodes have now")
+            }
         }
     }
 

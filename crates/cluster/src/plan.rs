@@ -189,7 +189,10 @@ mod tests {
     use super::*;
 
     fn members(zones: usize, per_zone: usize) -> BTreeSet<Member> {
-        let member = |number: usize| Member { name: format!("node-{number:02}"), zone: format!("zone-{}", number % zones) };
+        let member = |number: usize| Member {
+            name: format!("node-{number:02}"),
+            zone: format!("zone-{}", number % zones),
+        };
         (0..zones * per_zone).map(member).collect()
     }
 
@@ -203,7 +206,8 @@ mod tests {
     fn check(plan: &Plan, count: usize) {
         for (partition, places) in plan.replicas.iter().enumerate() {
             assert_eq!(places.len(), count, "partition {partition}");
-            let zones: BTreeSet<_> = places.iter().map(|place| &plan.members[usize::from(*place)].zone).collect();
+            let zones: BTreeSet<_> =
+                places.iter().map(|place| &plan.members[usize::from(*place)].zone).collect();
             assert_eq!(zones.len(), count, "partition {partition} has two replicas in a zone");
         }
         let (most, least) = spread(plan, <[u16]>::to_vec);

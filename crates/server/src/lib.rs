@@ -14,9 +14,9 @@ mod arrivals;
 #[cfg(feature = "backup")]
 mod backing;
 pub mod budget;
+pub mod cluster;
 pub mod collectors;
 pub mod config;
-pub mod cluster;
 mod confine;
 pub mod connection;
 pub mod connection_limits;

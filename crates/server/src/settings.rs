@@ -8,10 +8,10 @@ use suggest::MetricRules;
 
 use protocol::rrdcached::command::Permissions;
 
-use crate::cluster::ClusterSettings;
 use crate::access::{AccessSettings, Anonymous};
 use crate::agent::AgentSettings;
 use crate::agents::AgentsSettings;
+use crate::cluster::ClusterSettings;
 use crate::collectors::collectd::CollectdSettings;
 use crate::collectors::ganglia::GangliaSettings;
 use crate::collectors::mrtg::MrtgSettings;

@@ -25,7 +25,8 @@ const SPOILT: [(&str, Spoil); 10] = [
     ("a log from the last position on", |manifest| manifest.shards[0].log_from = (0, u64::MAX)),
     ("a log up to the last position", |manifest| manifest.shards[1].log_end = (0, u64::MAX)),
     ("logs that no disk has", |manifest| {
-        let shard = BackedShard { log_end: (0, 1 << 52), ..manifest.shards[0].clone() };
+        let shard =
+            roundel_backup::manifest::BackedShard { log_end: (0, 1 << 52), ..manifest.shards[0].clone() };
         manifest.shards.extend(std::iter::repeat_n(shard, 4096));
     }),
     ("a chunk beyond the last position", |manifest| manifest.shards[1].log[0].from = (0, u64::MAX)),

@@ -62,9 +62,9 @@ impl Govern<'_> {
     fn take(&mut self, offset: u64, bytes: &[u8]) {
         let inner = self.inner;
         let note = match Message::decode(bytes) {
-            Ok(Message { content: Content::Note(body), writer, .. }) => {
-                serde_json::from_slice::<Note>(body).map(|note| (writer, note)).map_err(|error| error.to_string())
-            }
+            Ok(Message { content: Content::Note(body), writer, .. }) => serde_json::from_slice::<Note>(body)
+                .map(|note| (writer, note))
+                .map_err(|error| error.to_string()),
             Ok(_) => Err("it is no note".into()),
             Err(error) => Err(error.to_string()),
         };
@@ -106,9 +106,16 @@ impl Govern<'_> {
             false => None,
         };
         if let Some(plan) = &next {
-            tracing::info!(version = plan.version, nodes = plan.members.len(), "a new plan of which nodes have which partitions");
+            tracing::info!(
+                version = plan.version,
+                nodes = plan.members.len(),
+                "a new plan of which nodes have which partitions"
+            );
         }
-        let repeated = || Some(members.plan().clone()).filter(|plan| plan.version > 0 && self.beats.is_multiple_of(REPEAT_BEATS));
+        let repeated = || {
+            Some(members.plan().clone())
+                .filter(|plan| plan.version > 0 && self.beats.is_multiple_of(REPEAT_BEATS))
+        };
         if let Some(plan) = next.or_else(repeated)
             && let Err(error) = inner.write_note(&Note::Plan(plan))
         {

@@ -146,7 +146,10 @@ impl Life {
     fn begin(shared: &Arc<Shared>) -> Result<Life, Fault> {
         let options = &shared.options;
         let identity = shared.log.identity()?;
-        let disk = options.home.open().map_err(|error| passing("cannot open the directory of the replica", error))?;
+        let disk = options
+            .home
+            .open()
+            .map_err(|error| passing("cannot open the directory of the replica", error))?;
         let mark = Mark::load(&*disk).map_err(|error| Fault::Differs(error.to_string()))?;
         if let Some(mark) = mark.as_ref().filter(|mark| mark.log != identity) {
             return Err(Fault::Passing(format!(
@@ -303,7 +306,9 @@ impl Life {
     /// Takes the next message.
     fn take(&mut self, stored: &Stored) -> Result<Option<End>, Fault> {
         let partition = self.shared.options.partition;
-        let at = |what: &dyn std::fmt::Display| format!("the message at offset {} of partition {partition}: {what}", stored.offset);
+        let at = |what: &dyn std::fmt::Display| {
+            format!("the message at offset {} of partition {partition}: {what}", stored.offset)
+        };
         let message = Message::decode(&stored.bytes).map_err(|error| Fault::Passing(at(&error)))?;
         if message.partition != partition {
             let other = format!("it was written for partition {}", message.partition);
@@ -439,12 +444,8 @@ fn open_store(
     end: Position,
 ) -> Result<Stripes, Fault> {
     let options = &shared.options;
-    let confirmed = Confirmed {
-        shared: Arc::clone(shared),
-        life,
-        disk: Arc::clone(disk),
-        identity: identity.to_owned(),
-    };
+    let confirmed =
+        Confirmed { shared: Arc::clone(shared), life, disk: Arc::clone(disk), identity: identity.to_owned() };
     let shard = ShardOptions {
         replica_patience: Some(options.patience),
         log_end: Some(end),
@@ -462,7 +463,8 @@ fn open_store(
         follow: true,
         ..options.store.clone()
     };
-    Stripes::open(Arc::clone(disk), &options).map_err(|error| passing("cannot open the store of the replica", error))
+    Stripes::open(Arc::clone(disk), &options)
+        .map_err(|error| passing("cannot open the store of the replica", error))
 }
 
 /// Waits until requests that are still answered have let go of the store: until then it cannot be opened again.

@@ -35,7 +35,11 @@ pub(super) fn run(shared: &Shared, epoch: u32, mut tail: LogTail, from: Position
                 log.keep_from(log.position());
             }
             Ok(Some(Piece::Lost { from, to })) => {
-                return fail(shared, epoch, format!("the store's log lacks what was between {from} and {to}"));
+                return fail(
+                    shared,
+                    epoch,
+                    format!("the store's log lacks what was between {from} and {to}"),
+                );
             }
             Ok(None) => drop(bell.wait(LOOK_AGAIN)),
             Err(error) => return fail(shared, epoch, error.to_string()),

@@ -35,7 +35,10 @@ fn wait_for(what: &str, nodes: &[&Node], look: impl Fn() -> bool) {
     while !look() {
         let status = || {
             let of = |node: &&Node| {
-                node.replicas().iter().map(|(partition, replica)| (*partition, replica.status())).collect::<Vec<_>>()
+                node.replicas()
+                    .iter()
+                    .map(|(partition, replica)| (*partition, replica.status()))
+                    .collect::<Vec<_>>()
             };
             nodes.iter().map(of).collect::<Vec<_>>()
         };

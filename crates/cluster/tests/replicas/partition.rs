@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use roundel_cluster::log::ReplicatedLog;
-use roundel_cluster::partition::{Home, Replica, ReplicaOptions, ReplicaStatus};
 use disk::sim::SimDisk;
 use oracle::random::{Random, each_seed};
+use roundel_cluster::log::ReplicatedLog;
+use roundel_cluster::partition::{Home, Replica, ReplicaOptions, ReplicaStatus};
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
@@ -145,7 +145,11 @@ impl Fleet {
             // Until it is there: an attempt whose answer was lost may have made it.
             wait_for("an RRD", || {
                 let engine = self.leader()?;
-                let request = CreateRequest { definition: definition("RRA:LAST:0:1:20000"), start: START, no_overwrite: true };
+                let request = CreateRequest {
+                    definition: definition("RRA:LAST:0:1:20000"),
+                    start: START,
+                    no_overwrite: true,
+                };
                 let (sender, answer) = mpsc::channel();
                 engine.create(name(number), request, Box::new(move |result| drop(sender.send(result))));
                 let _ = answer.recv();
@@ -262,7 +266,8 @@ impl Fleet {
         });
         let are_same = || {
             let engines = self.nodes.iter().filter(|node| node.replica.engine().is_some()).count();
-            let ends = self.statuses().into_iter().map(|status| (status.end, status.next, status.is_caught_up));
+            let ends =
+                self.statuses().into_iter().map(|status| (status.end, status.next, status.is_caught_up));
             let ends: Vec<_> = ends.collect();
             (engines == NODES && ends.iter().all(|end| end.2 && *end == ends[0])).then_some(())
         };
@@ -285,7 +290,12 @@ impl Fleet {
         assert_eq!((first.len() - others) as u64, RRDS);
         for engine in &engines[1..] {
             for ((name, want), (other, found)) in first.iter().zip(content(engine)) {
-                let at = want.bytes().zip(found.bytes()).position(|(a, b)| a != b).unwrap_or(0).saturating_sub(300);
+                let at = want
+                    .bytes()
+                    .zip(found.bytes())
+                    .position(|(a, b)| a != b)
+                    .unwrap_or(0)
+                    .saturating_sub(300);
                 let cut = |text: &str| text[at..text.len().min(at + 600)].to_owned();
                 assert!(
                     *name == other && *want == found,
@@ -302,9 +312,7 @@ impl Fleet {
         for number in 0..RRDS {
             let name = name(number);
             let status = engines[0].status(&name).unwrap();
-            let rows = engines[0]
-                .rows(&name, &status.definition, 0, START..self.now + 1)
-                .unwrap();
+            let rows = engines[0].rows(&name, &status.definition, 0, START..self.now + 1).unwrap();
             for ((_, time), value) in acknowledged.range((number, 0)..(number + 1, 0)) {
                 let stored = rows[(time - START) as usize];
                 assert_eq!(stored, *value, "{name} at {time}");
@@ -352,4 +360,27 @@ fn what_was_acknowledged_is_on_all_replicas_whatever_happens() {
         fleet.check();
         println!("seed {seed}: {} acknowledged in {steps} steps", count(&fleet));
     });
+}
+
+#[test]
+fn a_replica_stands_still_and_says_so_when_the_log_has_forgotten_what_it_lacks() {
+    let mut fleet = Fleet::new(3, Faults::default());
+    fleet.lead(0);
+    fleet.wait_for_leader();
+    fleet.create_all();
+    fleet.nodes[2].replica.stop();
+    for _ in 0..100 {
+        fleet.update();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    fleet.wait_for_leader().sync().unwrap();
+    fleet.log.forget(0, 1);
+    let disk = fleet.nodes[2].killed(false);
+    let new = Node::start(disk, fleet.log.node(), &mut fleet.random);
+    drop(std::mem::replace(&mut fleet.nodes[2], new));
+    let fault = wait_for("a fault", || fleet.nodes[2].replica.status().fault);
+    assert!(fault.contains("begins at offset") && fleet.nodes[2].replica.engine().is_none(), "{fault}");
+    // The others are not concerned.
+    fleet.update();
+    fleet.wait_for_leader().sync().unwrap();
 }

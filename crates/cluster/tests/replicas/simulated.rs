@@ -54,7 +54,8 @@ impl Partition {
     fn store(&mut self, message: &[u8]) {
         self.stored.push_back(message.to_vec());
         let end = self.end();
-        let due: Vec<Vec<u8>> = self.delayed.extract_if(.., |(at, _)| *at <= end).map(|(_, message)| message).collect();
+        let due: Vec<Vec<u8>> =
+            self.delayed.extract_if(.., |(at, _)| *at <= end).map(|(_, message)| message).collect();
         self.stored.extend(due);
     }
 }
@@ -68,8 +69,7 @@ pub struct SimLog {
 impl SimLog {
     pub fn new(seed: u64, partitions: usize) -> Arc<SimLog> {
         let partitions = (0..partitions).map(|_| Partition::default()).collect();
-        let state =
-            State { random: seed.max(1), faults: Faults::default(), partitions, silent_until: None };
+        let state = State { random: seed.max(1), faults: Faults::default(), partitions, silent_until: None };
         Arc::new(SimLog { state: Mutex::new(state), grown: Condvar::new() })
     }
 
@@ -160,7 +160,8 @@ impl ReplicatedLog for NodeLog {
         let faults = state.faults;
         let (late, after) = (state.happens(faults.late), 1 + state.draw(4));
         let again = state.happens(faults.again);
-        let [failed, stored_but_failed] = [faults.failed, faults.stored_but_failed].map(|of| state.happens(of));
+        let [failed, stored_but_failed] =
+            [faults.failed, faults.stored_but_failed].map(|of| state.happens(of));
         if failed {
             return Err(unreachable());
         }

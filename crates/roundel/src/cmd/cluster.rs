@@ -84,7 +84,9 @@ fn status(lines: &[String], all: bool) -> String {
     let is_well = |line: &str| ready(line) == most && !line.contains(" leader - ");
     let shown: Vec<&&str> = partitions.iter().filter(|line| all || !is_well(line)).collect();
     match shown.is_empty() {
-        true => text += &format!("\n{} partitions, all led, with {most} ready replicas each\n", partitions.len()),
+        true => {
+            text += &format!("\n{} partitions, all led, with {most} ready replicas each\n", partitions.len())
+        }
         false => {
             text += "\n";
             shown.iter().for_each(|line| text += &format!("partition {line}\n"));

@@ -26,7 +26,8 @@ fn name(number: usize) -> String {
 /// How many partitions have a leader, and all of `nodes` ready.
 fn are_well(server: &Server, nodes: &[&str]) -> bool {
     let answer = server.client().ask("CLUSTER").unwrap();
-    let partitions: Vec<&String> = answer.lines.iter().filter(|line| line.starts_with("partition ")).collect();
+    let partitions: Vec<&String> =
+        answer.lines.iter().filter(|line| line.starts_with("partition ")).collect();
     let is_well = |line: &&String| {
         !line.contains(" leader - ") && nodes.iter().all(|node| line.contains(&format!(" {node}:ready")))
     };
@@ -66,7 +67,9 @@ fn two_nodes_answer_as_one_server_and_replace_each_other() {
     check_all(&b, 1);
     update_all(&b, 2);
     check_all(&a, 2);
-    assert!(b.say(&format!("UPDATE {} 1000000001:1", name(3))).contains("illegal attempt to update using time"));
+    assert!(
+        b.say(&format!("UPDATE {} 1000000001:1", name(3))).contains("illegal attempt to update using time")
+    );
 
     // One is killed: the other answers at once, and takes changes as soon as it leads.
     b.kill();
@@ -111,18 +114,23 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     update_all(a, 1);
     c.start();
     assert!(b.run(&["cluster", "drain"]).contains("gives its replicas to others"));
-    wait_until("an empty node", || a.run(&["cluster", "status"]).lines().any(|line| {
-        line.starts_with("b ") && line.contains("draining") && line.ends_with(" leads 0 of 0")
-    }));
+    wait_until("an empty node", || {
+        a.run(&["cluster", "status"]).lines().any(|line| {
+            line.starts_with("b ") && line.contains("draining") && line.ends_with(" leads 0 of 0")
+        })
+    });
     wait_until("leaders", || are_well(a, &["a", "c"]));
     // It still answers.
     check_all(b, 1);
     update_all(b, 2);
     b.kill();
     check_all(c, 2);
-    assert!(b.path("store").read_dir().unwrap().all(|entry| {
-        !entry.unwrap().file_name().to_string_lossy().starts_with("partition-")
-    }));
+    assert!(
+        b.path("store")
+            .read_dir()
+            .unwrap()
+            .all(|entry| { !entry.unwrap().file_name().to_string_lossy().starts_with("partition-") })
+    );
 }
 
 #[test]

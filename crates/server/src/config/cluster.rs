@@ -56,7 +56,9 @@ impl Reader<'_> {
         let zone = given.zone.as_ref().map(|zone| self.cluster_word("zone", zone)).transpose()?;
         let addresses = [Some(&given.listen), given.address.as_ref()];
         for (key, address) in ["listen", "address"].into_iter().zip(addresses) {
-            if let Some(address) = address.filter(|address| AgentsSettings::is_local(address.get_ref()).is_none()) {
+            if let Some(address) =
+                address.filter(|address| AgentsSettings::is_local(address.get_ref()).is_none())
+            {
                 return Err(self.error(key, address, "give HOST:PORT, such as 10.0.0.1:42222"));
             }
         }
@@ -75,9 +77,11 @@ impl Reader<'_> {
             }
         };
         let log = match (given.kafka, given.directory) {
-            (Some(FileKafka { brokers, topic, properties }), None) => {
-                LogSettings::Kafka { brokers: brokers.join(","), topic, properties: properties.into_iter().collect() }
-            }
+            (Some(FileKafka { brokers, topic, properties }), None) => LogSettings::Kafka {
+                brokers: brokers.join(","),
+                topic,
+                properties: properties.into_iter().collect(),
+            },
             (None, Some(directory)) => LogSettings::Directory(absolute(Path::new(&directory))?),
             _ => {
                 let text = "[cluster] needs [cluster.kafka] with brokers and topic, or, for nodes of one machine, directory";
@@ -111,11 +115,23 @@ impl Reader<'_> {
         let has_backup = false;
         let refused = [
             (matches!(settings.layout, Layout::Files(_)), "layout = \"files\"", "its RRDs are in stripes"),
-            (has_backup, "[backup]", "what it has is on several nodes and in the log; export what is to be kept elsewhere"),
+            (
+                has_backup,
+                "[backup]",
+                "what it has is on several nodes and in the log; export what is to be kept elsewhere",
+            ),
             (settings.follow.is_some(), "[follow]", "its nodes follow the log"),
             (!settings.replication.listen.is_empty(), "[replication]", "its nodes follow the log"),
-            (!settings.forward.is_empty(), "[[forward]]", "it has no single log to read from; forward from what sends to it"),
-            (settings.rrdcached_journal.is_some(), "rrdcached_journal", "start once without [cluster] to take it over"),
+            (
+                !settings.forward.is_empty(),
+                "[[forward]]",
+                "it has no single log to read from; forward from what sends to it",
+            ),
+            (
+                settings.rrdcached_journal.is_some(),
+                "rrdcached_journal",
+                "start once without [cluster] to take it over",
+            ),
             (settings.snapshots.is_some(), "snapshots", "there is no single moment of all nodes"),
         ];
         match refused.into_iter().find(|(is_there, ..)| *is_there) {
@@ -128,10 +144,15 @@ impl Reader<'_> {
 
     /// A name that stands in logs and tables.
     fn cluster_word(&self, key: &str, word: &Spanned<String>) -> Result<String, ConfigError> {
-        let is_word = |word: &str| (1..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_word =
+            |word: &str| (1..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_graphic());
         match is_word(word.get_ref()) {
             true => Ok(word.get_ref().clone()),
-            false => Err(self.error(key, word, "give up to 64 printable ASCII characters without spaces, such as \"east-1\"")),
+            false => Err(self.error(
+                key,
+                word,
+                "give up to 64 printable ASCII characters without spaces, such as \"east-1\"",
+            )),
         }
     }
 }

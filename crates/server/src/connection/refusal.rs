@@ -168,7 +168,6 @@ pub fn reason(error: &StoreError) -> DropReason {
         | StoreError::NotReplicated(_)
         | StoreError::Unavailable(_)
         | StoreError::Replica(_)
-        | StoreError::Unavailable(_)
         | StoreError::Stopping => DropReason::Store,
     }
 }

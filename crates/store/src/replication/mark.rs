@@ -84,7 +84,8 @@ impl Mark {
         }
         let mut lines = text[..covered].lines();
         let mut word = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
-        let version: u32 = word("roundel-replicated").and_then(|word| word.parse().ok()).ok_or_else(damaged)?;
+        let version: u32 =
+            word("roundel-replicated").and_then(|word| word.parse().ok()).ok_or_else(damaged)?;
         if version != VERSION {
             return Err(OpenError::new(format!(
                 "the store's file REPLICATED is of version {version}, this program knows {VERSION}; use the newer version"

@@ -43,7 +43,13 @@ fn lines(node: &Node) -> Vec<String> {
             (true, ..) => "alive",
         };
         let leads = beat.replicas.iter().filter(|replica| replica.leads).count();
-        format!("node {} {} {} {state} leads {leads} of {}", beat.name, beat.zone, beat.address, beat.replicas.len())
+        format!(
+            "node {} {} {} {state} leads {leads} of {}",
+            beat.name,
+            beat.zone,
+            beat.address,
+            beat.replicas.len()
+        )
     });
     let partitions = (0..node.partitions()).map(|partition| {
         let leader = members.leader(partition);
@@ -58,7 +64,10 @@ fn lines(node: &Node) -> Vec<String> {
             };
             Some(format!(" {}:{state}", known.beat.name))
         });
-        format!("partition {partition} epoch {epoch} leader {leader} replicas{}", replicas.collect::<String>())
+        format!(
+            "partition {partition} epoch {epoch} leader {leader} replicas{}",
+            replicas.collect::<String>()
+        )
     });
     let lines: Vec<String> = nodes.chain(partitions).collect();
     lines

@@ -48,7 +48,7 @@ impl Harness {
         let letter = |job| match job {
             Job::Begin { .. } => 'B',
             Job::Page(_) => 'P',
-            Job::End(_) => 'E',
+            Job::End(..) => 'E',
         };
         self.jobs.try_iter().map(letter).collect()
     }
