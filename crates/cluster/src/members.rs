@@ -1,7 +1,7 @@
 //! Who is there: what the nodes tell each other in the last partition of the log.
 //!
 //! Each node writes a *beat* twice a second. Whether another one lives, a node judges by its own beats: one of which nothing came while several of its own
-//! did is gone. So nobody is taken for dead while the log is silent for everybody. All of this is for convenience: who leads is decided
+//! did is gone. So no node is taken for dead while the log is silent for all. All of this is for convenience: who leads is decided
 //! by the claims in each partition.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +133,7 @@ impl Members {
         &self.plan
     }
 
-    /// Those that may have replicas: whoever was there lately and is not to be emptied.
+    /// Those that may have replicas: all that were there lately and are not to be emptied.
     pub fn eligible(&self) -> BTreeSet<Member> {
         let may = |known: &&Known| known.silent < LEFT_BEATS && !known.beat.is_draining;
         let member = |known: &Known| Member { name: known.beat.name.clone(), zone: known.beat.zone.clone() };

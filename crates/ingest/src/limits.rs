@@ -240,7 +240,7 @@ mod tests {
         for limit in [0_u32, 1, 2, 3, 7, 100, 1001] {
             for crowd in [1_u32, 2, 3, 5, 50] {
                 let mut new = NewRrds::new(limit, u64::MAX);
-                let wanted = |one: u32| if one % 3 == 0 { 5000 } else { one * 7 % 40 };
+                let wanted = |one: u32| if one.is_multiple_of(3) { 5000 } else { one * 7 % 40 };
                 for minute in 0..4 {
                     // The other way round each time.
                     let order = |place: u32| if minute % 2 == 0 { place } else { crowd - 1 - place };

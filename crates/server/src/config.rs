@@ -429,7 +429,6 @@ impl Reader<'_> {
             }),
             LayoutName::Files => Layout::Files(self.files(&file.files, &file.store)?),
         };
-        let listen = file.listen.iter().map(|listen| self.listen(listen)).collect::<Result<Vec<_>, _>>()?;
         let access = self.access(file.access)?;
         let mut gmetad = file.gmetad.unwrap_or_default();
         gmetad.set_directory(&absolute(Path::new("."))?);
@@ -438,7 +437,7 @@ impl Reader<'_> {
             layout,
             sync: self.sync(&file.sync)?,
             limits: self.limits(&file.limits)?,
-            listen,
+            listen: file.listen.iter().map(|listen| self.listen(listen)).collect::<Result<_, _>>()?,
             access,
             http: file.http.listen,
             http_anonymous: self.anonymous(file.http.anonymous.as_ref())?,
@@ -470,7 +469,6 @@ impl Reader<'_> {
             backup: file.backup.as_ref().map(|given| self.backup(given)).transpose()?,
             replication: self.replication(&file.replication)?,
             follow: file.follow.as_ref().map(|follow| self.follow(follow)).transpose()?,
-            cluster: file.cluster.map(|cluster| self.cluster(cluster)).transpose()?,
             forward: self.forward(&file.forward, &file.layout)?,
             sinks: self.sinks(&file.sink)?,
             metrics: self.metrics(file.metric)?,
@@ -480,7 +478,7 @@ impl Reader<'_> {
             rrdcached_journal: file.rrdcached_journal.as_deref().map(absolute).transpose()?,
             ..Settings::new(PathBuf::new(), base)
         };
-        self.check_cluster(&settings)?;
+        self.add_cluster(file.cluster, &mut settings)?;
         let in_store = settings.tokens_in_store();
         settings.access.tokens.get_or_insert(in_store);
         Ok(settings)

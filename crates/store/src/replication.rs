@@ -86,6 +86,26 @@ impl std::fmt::Debug for SharedConfirmation {
     }
 }
 
+/// A store that is a copy of what a replicated log says, like others.
+pub trait LogCopy: Replica {
+    /// Takes changes from now on, in an epoch that a replicated log has begun; nothing is written but the epoch's records themselves.
+    ///
+    /// # Errors
+    /// When it does not follow, or is stopping.
+    fn lead(&self, epoch: u32) -> Result<(), StoreError>;
+    /// Writes a hash of some RRDs to the log, which copies compare with theirs: one that differs takes no more of the log. The next call
+    /// takes the next RRDs.
+    ///
+    /// # Errors
+    /// When nothing can be logged.
+    fn check_copies(&self) -> Result<(), StoreError>;
+    /// Makes the logs durable, without waiting for anything but the disk.
+    ///
+    /// # Errors
+    /// When an fsync fails.
+    fn sync_logs(&self) -> Result<(), StoreError>;
+}
+
 /// A store whose log another one follows, or that follows another's.
 pub trait Replica: Send + Sync {
     /// Which store it is; the same for all that have its RRDs.
@@ -139,22 +159,6 @@ pub trait Replica: Send + Sync {
     /// # Errors
     /// When it was not.
     fn resume(&self) -> Result<(), StoreError>;
-    /// Takes changes from now on, in an epoch that a replicated log has begun; nothing is written but the epoch's records themselves.
-    ///
-    /// # Errors
-    /// When it does not follow, or is stopping.
-    fn lead(&self, epoch: u32) -> Result<(), StoreError>;
-    /// Writes a hash of some RRDs to the log, which copies compare with theirs: one that differs takes no more of the log. The next call
-    /// takes the next RRDs.
-    ///
-    /// # Errors
-    /// When nothing can be logged.
-    fn check_copies(&self) -> Result<(), StoreError>;
-    /// Makes the logs durable, without waiting for anything but the disk.
-    ///
-    /// # Errors
-    /// When an fsync fails.
-    fn sync_logs(&self) -> Result<(), StoreError>;
     /// Becomes the primary: begins an epoch, takes changes, and does what is done to placeholders. Returns the epoch. Nothing of a former
     /// primary is applied any more.
     ///

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use store::disk::Disk;
 use store::engine::{Engine, StoreError};
-use store::replication::{Mark, Position, Replica, SharedConfirmation};
+use store::replication::{LogCopy, Mark, Position, Replica, SharedConfirmation};
 use store::stripes::{Options, ShardOptions, Stripes};
 use store::tail::Reach;
 
@@ -287,6 +287,10 @@ impl Life {
                 return Err(Fault::Passing(fault));
             }
             state.is_caught_up |= state.next >= self.caught_up_at;
+            if state.leads && self.engine.stats().read_only > 0 {
+                // On a full or failing disk. Another replica may have a better one.
+                return Err(Fault::Passing("its store takes no changes".into()));
+            }
             let wants = self.shared.wants_lead.load(Ordering::Acquire);
             let waits = self.claimed.is_some_and(|claimed| claimed.elapsed() < CLAIM_PATIENCE);
             if !wants || waits || state.leads || !state.is_caught_up {

@@ -47,7 +47,7 @@ struct FileKafka {
 
 impl Reader<'_> {
     /// How this server is a node of a cluster.
-    pub(super) fn cluster(&self, given: FileCluster) -> Result<ClusterSettings, ConfigError> {
+    fn cluster(&self, given: FileCluster) -> Result<ClusterSettings, ConfigError> {
         let name = self.cluster_word("name", &given.name)?;
         let node = match &given.node {
             Some(node) => self.cluster_word("node", node)?,
@@ -104,11 +104,14 @@ impl Reader<'_> {
         })
     }
 
-    /// Refuses what a node of a cluster cannot do beside.
-    pub(super) fn check_cluster(&self, settings: &Settings) -> Result<(), ConfigError> {
-        if settings.cluster.is_none() {
-            return Ok(());
-        }
+    /// Makes the settings those of a node, and refuses what a node cannot do beside.
+    pub(super) fn add_cluster(
+        &self,
+        given: Option<FileCluster>,
+        settings: &mut Settings,
+    ) -> Result<(), ConfigError> {
+        let Some(given) = given else { return Ok(()) };
+        settings.cluster = Some(self.cluster(given)?);
         #[cfg(feature = "backup")]
         let has_backup = settings.backup.is_some();
         #[cfg(not(feature = "backup"))]

@@ -7,7 +7,7 @@ use super::{Report, moment, quoted};
 use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::filenames;
-use crate::log::catalogue::{Check, Create, Delete, Import, Rename, Stream, Tune};
+use crate::log::catalogue::{CopyCheck, Create, Delete, Import, Rename, Stream, Tune};
 use crate::log::parts::ImportPart;
 use crate::log::scan::{Item, Tail, scan};
 use crate::log::writer::log_files;
@@ -209,7 +209,7 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
             format!("{} is applied up to {} of epoch {}", quoted(name), position.sequence, position.epoch)
         }
         Kind::Check => {
-            let Check { first, count, hash } = Check::decode(record.body)?;
+            let CopyCheck { first, count, hash } = CopyCheck::decode(record.body)?;
             format!("{count} RRDs from id {first} on have the hash {hash:016x}")
         }
         Kind::Behaviour => "a newer program's behaviour from here on".to_string(),

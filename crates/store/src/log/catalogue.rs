@@ -205,7 +205,7 @@ impl<'a> Stream<'a> {
 
 /// What the RRDs of some ids are at this position. It changes nothing: a copy that finds something else knows that it is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct CopyCheck {
     /// The first id.
     pub first: u32,
     /// How many ids, of which some may be unused.
@@ -214,7 +214,7 @@ pub struct Check {
     pub hash: u64,
 }
 
-impl Check {
+impl CopyCheck {
     /// Appends the body of a record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         varint::put(out, u64::from(self.first));
@@ -231,7 +231,7 @@ impl Check {
         let [first, count] = [cursor.number("the first id")?, cursor.number("the number of ids")?];
         let bad = cursor.bad("a hash");
         let hash = u64::from_le_bytes(cursor.take_rest().try_into().map_err(|_| bad)?);
-        Ok(Check { first, count, hash })
+        Ok(CopyCheck { first, count, hash })
     }
 }
 

@@ -62,7 +62,7 @@ pub enum Kind {
     Part = 8,
     /// How far a stream has been applied ([`super::catalogue::Stream`]).
     Stream = 9,
-    /// A hash of some RRDs, for copies to compare theirs with ([`super::catalogue::Check`]).
+    /// A hash of some RRDs, for copies to compare theirs with ([`super::catalogue::CopyCheck`]).
     Check = 10,
 }
 

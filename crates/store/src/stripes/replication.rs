@@ -5,7 +5,7 @@ use crate::engine::{Reply, StoreError};
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::log::{self, Position, last};
-use crate::replication::{Comparison, History, LogEnd, Replica, Role};
+use crate::replication::{Comparison, History, LogCopy, LogEnd, Replica, Role};
 use crate::shard::files::Files;
 use crate::shard::message::Command;
 
@@ -184,6 +184,26 @@ impl Replica for Stripes {
         self.take_changes()
     }
 
+    fn promote(&self) -> Result<u32, StoreError> {
+        let mut kept = lock(&self.history);
+        let before = self.role();
+        if before == Role::Primary {
+            return Err(StoreError::Replica("this server is the primary already".into()));
+        }
+        self.options.shard.role.set(Role::Promoting);
+        let epoch = match self.settle().and_then(|()| self.begin_epoch(&mut kept, true)) {
+            Ok(epoch) => epoch,
+            Err(error) => {
+                self.options.shard.role.set(before);
+                return Err(error);
+            }
+        };
+        self.take_changes()?;
+        Ok(epoch)
+    }
+}
+
+impl LogCopy for Stripes {
     fn lead(&self, epoch: u32) -> Result<(), StoreError> {
         if self.role() != Role::Follower {
             return Err(StoreError::Replica("this copy does not follow a replicated log".into()));
@@ -204,23 +224,5 @@ impl Replica for Stripes {
             Err(error) => Err(StoreError::Replica(format!("the log cannot be made durable: {error}"))),
         };
         self.files().try_for_each(sync)
-    }
-
-    fn promote(&self) -> Result<u32, StoreError> {
-        let mut kept = lock(&self.history);
-        let before = self.role();
-        if before == Role::Primary {
-            return Err(StoreError::Replica("this server is the primary already".into()));
-        }
-        self.options.shard.role.set(Role::Promoting);
-        let epoch = match self.settle().and_then(|()| self.begin_epoch(&mut kept, true)) {
-            Ok(epoch) => epoch,
-            Err(error) => {
-                self.options.shard.role.set(before);
-                return Err(error);
-            }
-        };
-        self.take_changes()?;
-        Ok(epoch)
     }
 }

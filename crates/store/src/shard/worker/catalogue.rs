@@ -130,7 +130,7 @@ impl Worker {
         if count == 0 {
             return Ok(());
         }
-        let check = record::Check { first, count, hash: self.state.hash_of(first..first + count) };
+        let check = record::CopyCheck { first, count, hash: self.state.hash_of(first..first + count) };
         self.next_check = first + count;
         self.record(Kind::Check, |body| check.encode(body))
     }

@@ -5,7 +5,7 @@
 use super::Worker;
 use crate::codec::DecodeError;
 use crate::engine::StoreError;
-use crate::log::catalogue::{Check, Create, Delete, Import, Rename, Stream, Tune};
+use crate::log::catalogue::{CopyCheck, Create, Delete, Import, Rename, Stream, Tune};
 use crate::log::envelope;
 use crate::log::parts::{ImportPart, Parts};
 use crate::log::{self, Kind, Position, Record};
@@ -110,7 +110,7 @@ impl Worker {
                 self.state.streams.advance(name, position);
             }
             Kind::Check => {
-                let Check { first, count, hash } = Check::decode(body)?;
+                let CopyCheck { first, count, hash } = CopyCheck::decode(body)?;
                 let here = self.state.hash_of(first..first.saturating_add(count));
                 if here != hash {
                     return Err(Misfit::State(format!(
