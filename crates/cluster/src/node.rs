@@ -1,7 +1,7 @@
 //! A node of a cluster: its replicas, what it knows of the others, and what follows from that.
 //!
 //! Two threads: one writes the node's beats, the other one reads the last partition of the log and, with each own beat, looks what is to be done: opens
-//! and gives up replicas as the plan says, has them claim what nobody leads, and makes a new plan when nodes have come or gone.
+//! and gives up replicas as the plan says, has them claim what none leads, and makes a new plan when nodes have come or gone.
 
 mod govern;
 
