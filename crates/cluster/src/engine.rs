@@ -4,6 +4,7 @@
 //! confirmed them or the time is over (`errand.rs`; batches of updates in `updates.rs`); reads go to the leader, and
 //! to a follower as well when that does not answer soon (`reads.rs`); what concerns two partitions is made of several requests (`moves.rs`).
 
+mod copies;
 mod errand;
 mod gate;
 mod moves;
@@ -36,6 +37,7 @@ use crate::chores::Chores;
 use crate::handshake::Membership;
 use crate::key;
 use crate::node::Node;
+use crate::partition::Copier;
 use crate::peer::Peer;
 use crate::routes::{NodeAddress, Routes};
 use crate::serve::Listener;
@@ -165,6 +167,7 @@ impl ClusterEngine {
     /// The engine of a process that is a node itself: both are stopped with it.
     #[must_use]
     pub fn with_node(mut self, node: Arc<Node>, listener: Listener) -> ClusterEngine {
+        node.set_copier(Arc::clone(&self.hub) as Arc<dyn Copier>);
         self.own = Some((node, listener));
         self
     }

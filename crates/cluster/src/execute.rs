@@ -66,6 +66,10 @@ pub(crate) fn answer(engine: &dyn Engine, request: Request) -> Result<Answer, St
         Request::StreamPosition(name) => Answer::Position(engine.stream_position(&name)?),
         Request::SetStreamPosition(name, position) => done(engine.set_stream_position(&name, position))?,
         Request::Stats => Answer::Stats(Box::new(engine.stats())),
+        // Those who listen for other nodes answer it, which have more than the store.
+        Request::BeginCopy | Request::ReadCopy { .. } => {
+            return Err(StoreError::Unsupported("a store gives no copies of itself"));
+        }
     })
 }
 

@@ -14,14 +14,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use store::disk::{Disk, RealDisk};
-use store::engine::Engine;
+use store::engine::{Engine, StoreError};
 use store::identity::Identity;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::log::{LogError, ReplicatedLog};
 use crate::members::{Beat, Known, Members, Note, ReplicaBeat};
 use crate::message::{Content, Message, WriterId};
-use crate::partition::{Home, Replica, ReplicaOptions};
+use crate::partition::{Copier, Home, Replica, ReplicaCopy, ReplicaOptions, SharedCopier};
 use crate::routes::{NodeAddress, Route, Routes};
 
 /// How often a node says that it lives.
@@ -102,6 +102,7 @@ struct Inner {
     partitions: u32,
     members: Mutex<Members>,
     replicas: Mutex<BTreeMap<u32, Arc<Replica>>>,
+    copier: SharedCopier,
     is_draining: AtomicBool,
     stopping: AtomicBool,
 }
@@ -126,6 +127,16 @@ impl Home for Directory {
 
     fn directory(&self) -> Option<PathBuf> {
         Some(self.0.clone())
+    }
+
+    fn replace_by(&self, copy: &Path) -> io::Result<()> {
+        // All that it has, the copy has, too.
+        match std::fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::fs::rename(copy, &self.0)?;
+        std::fs::File::open(self.0.parent().unwrap_or(Path::new(".")))?.sync_all()
     }
 
     fn put_aside(&self) -> io::Result<String> {
@@ -164,6 +175,7 @@ impl Node {
             partitions: count - 1,
             members: Mutex::new(Members::new(writer)),
             replicas: Mutex::default(),
+            copier: SharedCopier::default(),
             is_draining: false.into(),
             stopping: false.into(),
         });
@@ -189,6 +201,11 @@ impl Node {
     /// Its replica of a partition.
     pub fn replica(&self, partition: u32) -> Option<Arc<Replica>> {
         lock(&self.inner.replicas).get(&partition).cloned()
+    }
+
+    /// Who fetches replicas from other nodes from now on.
+    pub fn set_copier(&self, copier: Arc<dyn Copier>) {
+        let _ = self.inner.copier.set(copier);
     }
 
     /// Partitions with RRDs.
@@ -236,6 +253,10 @@ impl Routes for Node {
 
     fn local(&self, partition: u32) -> Option<(Arc<dyn Engine>, bool)> {
         self.replica(partition)?.engine_and_lead()
+    }
+
+    fn copy(&self, partition: u32) -> Result<ReplicaCopy, StoreError> {
+        self.replica(partition).ok_or(StoreError::Stopping)?.copy()
     }
 
     fn route(&self, partition: u32) -> Route {
@@ -295,6 +316,7 @@ impl Inner {
             store: self.options.store.clone(),
             home: Box::new(Directory(directory)),
             patience: self.options.patience,
+            copier: Arc::clone(&self.copier),
         };
         let replica = Replica::start(options, Arc::clone(&self.log))?;
         replicas.insert(partition, Arc::new(replica));

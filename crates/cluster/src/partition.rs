@@ -4,14 +4,15 @@
 //! partition ([`sender`]), and an answer waits until the first has read it back. When another replica takes over, what it did not read back
 //! is cut off: the store is opened again, up to the mark ([`marks`]).
 
+mod copy;
 mod life;
 mod marks;
 mod sender;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use store::engine::Engine;
 use store::identity::Identity;
 use store::replication::Position;
 use store::stripes::Stripes;
+
+pub use copy::{CopyFile, CopyFileKind, CopyHead, ReplicaCopy, assemble};
 
 use crate::log::ReplicatedLog;
 use crate::message::{Accepted, WriterId};
@@ -33,12 +36,33 @@ pub trait Home: Send + Sync {
     fn open(&self) -> io::Result<Arc<dyn Disk>>;
     /// The directory, when it is one of this system's.
     fn directory(&self) -> Option<PathBuf>;
+    /// Puts another store in its place, which is complete in a directory beside it.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    fn replace_by(&self, copy: &Path) -> io::Result<()> {
+        Err(io::Error::other(format!("no place for {}", copy.display())))
+    }
     /// Puts the store aside, so that the next one begins with nothing; says where it is.
     ///
     /// # Errors
     /// When that cannot be done.
     fn put_aside(&self) -> io::Result<String>;
 }
+
+/// Who fetches replicas from other nodes.
+pub trait Copier: Send + Sync {
+    /// Whether another node has the partition ready.
+    fn has_source(&self, partition: u32) -> bool;
+    /// Makes a copy of its store in a directory, which may have an earlier attempt in it.
+    ///
+    /// # Errors
+    /// When no node gives one; the system's.
+    fn copy(&self, partition: u32, into: &Path) -> io::Result<()>;
+}
+
+/// Who that is, once it is there.
+pub type SharedCopier = Arc<OnceLock<Arc<dyn Copier>>>;
 
 /// What a replica is made of.
 pub struct ReplicaOptions {
@@ -54,6 +78,8 @@ pub struct ReplicaOptions {
     pub home: Box<dyn Home>,
     /// How long an answer waits for the replicated log.
     pub patience: Duration,
+    /// Who fetches it from another node, when the log does not have all of it.
+    pub copier: SharedCopier,
 }
 
 /// What a replica is at some moment.

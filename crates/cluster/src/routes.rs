@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use store::engine::Engine;
+use store::engine::{Engine, StoreError};
+
+use crate::partition::ReplicaCopy;
 
 /// Where a node is reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,4 +34,11 @@ pub trait Routes: Send + Sync {
     fn local(&self, partition: u32) -> Option<(Arc<dyn Engine>, bool)>;
     /// Who has a partition.
     fn route(&self, partition: u32) -> Route;
+    /// This node's replica of a partition as it is now, for another node.
+    ///
+    /// # Errors
+    /// When there is none; the disk's. This one waits for the disk.
+    fn copy(&self, _partition: u32) -> Result<ReplicaCopy, StoreError> {
+        Err(StoreError::Unsupported("it gives no copies"))
+    }
 }

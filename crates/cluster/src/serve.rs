@@ -4,6 +4,8 @@
 //! order and its back-pressure, all else to a few threads of all connections. The second sends answers, in any order. Strangers
 //! are bounded in number, time and bytes before they have shown that they know the secret; nodes in what they have in flight.
 
+mod copies;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustls::ServerConnection;
 use store::engine::{Engine, StoreError};
 
+use self::copies::Copies;
 use crate::chores::Chores;
 use crate::engine::passes;
 use crate::execute;
@@ -46,6 +49,7 @@ struct House {
     membership: Membership,
     routes: Arc<dyn Routes>,
     chores: Chores,
+    copies: Copies,
     room: Arc<Room>,
     is_stopping: AtomicBool,
     strangers: AtomicUsize,
@@ -75,6 +79,7 @@ impl Listener {
             membership,
             routes,
             chores: Chores::start("for nodes", THREADS)?,
+            copies: Copies::default(),
             room: Room::new(REQUEST_BYTES_MAX),
             is_stopping: AtomicBool::new(false),
             strangers: AtomicUsize::new(0),
@@ -264,9 +269,13 @@ impl House {
             execute::run(&*engine, request, Box::new(answered));
             return;
         }
-        let outbox = Arc::clone(outbox);
+        let (house, outbox) = (Arc::clone(self), Arc::clone(outbox));
         self.chores.now(move || {
-            match catch_unwind(AssertUnwindSafe(|| execute::answer(&*engine, request))) {
+            let answer = || match house.copies.answer(&*house.routes, partition, &request) {
+                Some(answer) => answer,
+                None => execute::answer(&*engine, request),
+            };
+            match catch_unwind(AssertUnwindSafe(answer)) {
                 Ok(result) => reply(told(result)),
                 // It ends the connection of who asked, as elsewhere.
                 Err(_) => outbox.close(),

@@ -5,6 +5,7 @@
 //! the handshake compares.
 
 mod answer;
+mod copy;
 mod error;
 pub mod fuzzing;
 mod pack;
@@ -25,6 +26,7 @@ use store::engine::{
 use store::name::RrdName;
 use store::transfer::{Cursor, DecodeError, varint};
 
+use crate::partition::CopyHead;
 pub(crate) use answer::add as add_stats;
 use pack::{pack, unpack};
 
@@ -32,6 +34,9 @@ use pack::{pack, unpack};
 pub const VERSION: u8 = 1;
 /// The longest message: an RRD as large as the store takes, and what is around it.
 pub const MESSAGE_BYTES_MAX: usize = store::transfer::RRD_BYTES_MAX + (64 << 20);
+
+/// The longest part of a copy.
+pub const PART_BYTES_MAX: u32 = 4 << 20;
 
 /// An operation.
 #[derive(Clone, Debug)]
@@ -86,6 +91,19 @@ pub enum Request {
     SetStreamPosition(Vec<u8>, StreamPosition),
     /// [`store::engine::Engine::stats`].
     Stats,
+    /// Hold the replica as it is now, for a copy.
+    BeginCopy,
+    /// A part of a copy that was begun.
+    ReadCopy {
+        /// Which copy.
+        copy: u64,
+        /// The place of the file.
+        file: u32,
+        /// Where it begins.
+        offset: u64,
+        /// How many bytes; at most [`PART_BYTES_MAX`].
+        count: u32,
+    },
 }
 
 impl Request {
@@ -100,6 +118,8 @@ impl Request {
                 | Request::Rows(..)
                 | Request::List(..)
                 | Request::HasDirectory(_)
+                | Request::BeginCopy
+                | Request::ReadCopy { .. }
         )
     }
 
@@ -147,6 +167,10 @@ pub enum Answer {
     Position(Option<StreamPosition>),
     /// Of [`Request::Stats`].
     Stats(Box<Stats>),
+    /// Of [`Request::BeginCopy`]: which copy it is, and what it consists of.
+    Copy(u64, Box<CopyHead>),
+    /// Of [`Request::ReadCopy`].
+    Bytes(Vec<u8>),
 }
 
 /// A message to a node.

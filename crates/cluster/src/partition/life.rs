@@ -21,6 +21,8 @@ use crate::message::{Content, Message, Verdict};
 const READ_PATIENCE: Duration = Duration::from_millis(50);
 /// Bytes of records that are given to the store at once.
 const BATCH_BYTES: usize = 1 << 20;
+/// A new replica is copied from another node rather than made of more messages than that.
+const REPLAYED_MAX: u64 = 1000;
 /// How often a mark is written: after a crash, so much of the partition is read again.
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a leader has the other replicas compare some RRDs with its own.
@@ -58,11 +60,16 @@ enum Fault {
     Passing(String),
     /// This copy is not what the partition says: it is made again.
     Differs(String),
+    /// The log has too little, or too much, to begin with this: it is to be fetched from another node.
+    Lacks(String),
 }
 
 impl From<LogError> for Fault {
     fn from(error: LogError) -> Self {
-        Fault::Passing(error.to_string())
+        match error {
+            LogError::Gone { .. } => Fault::Lacks(error.to_string()),
+            error => Fault::Passing(error.to_string()),
+        }
     }
 }
 
@@ -91,6 +98,10 @@ pub(super) fn run(shared: &Arc<Shared>) {
             Ok(End::Resigned) => continue,
             Err(Fault::Passing(why)) => why,
             Err(Fault::Differs(why)) => put_aside(shared, why),
+            Err(Fault::Lacks(why)) => match fetch(shared) {
+                Ok(()) => continue,
+                Err(error) => format!("{why}; and it cannot be copied from another node: {error}"),
+            },
         };
         tracing::error!(partition, %fault, "this replica of the partition stands still; it is tried again");
         shared.state().fault = Some(fault);
@@ -101,6 +112,19 @@ pub(super) fn run(shared: &Arc<Shared>) {
             state = shared.wait(state, READ_PATIENCE);
         }
     }
+}
+
+/// Fetches the store from another node.
+fn fetch(shared: &Shared) -> io::Result<()> {
+    let Shared { options, .. } = shared;
+    let copier =
+        options.copier.get().ok_or_else(|| io::Error::other("this node is not connected to others yet"))?;
+    let directory = options.home.directory().ok_or_else(|| io::Error::other("it is not in a directory"))?;
+    let copy = directory.with_extension("copying");
+    copier.copy(options.partition, &copy)?;
+    options.home.replace_by(&copy)?;
+    tracing::info!(partition = options.partition, "the replica is copied from another node");
+    Ok(())
 }
 
 fn put_aside(shared: &Shared, why: String) -> String {
@@ -157,7 +181,17 @@ impl Life {
                 mark.log
             )));
         }
+        let bounds = shared.log.bounds(options.partition)?;
+        if mark.is_none() && bounds.end - bounds.start > REPLAYED_MAX && has_source(shared) {
+            return Err(Fault::Lacks(format!(
+                "{} messages would have to be read",
+                bounds.end - bounds.start
+            )));
+        }
         let settled = mark.as_ref().map(Settled::of_mark).unwrap_or_default();
+        if settled.next < bounds.start {
+            return Err(LogError::Gone { first: bounds.start }.into());
+        }
         let end = settled.accepted.whole;
         let life = begin_life(shared, settled);
         let engine = Arc::new(open_store(shared, &disk, &identity, life, end)?);
@@ -167,10 +201,6 @@ impl Life {
             return Err(Fault::Differs(format!(
                 "the store's log ends at {here}, and should end at {end}, up to where it was durable once"
             )));
-        }
-        let bounds = shared.log.bounds(options.partition)?;
-        if settled.next < bounds.start && settled.next < bounds.end {
-            return Err(LogError::Gone { first: bounds.start }.into());
         }
         let reader = shared.log.reader(options.partition, settled.next)?;
         let mut state = shared.state();
@@ -429,6 +459,11 @@ impl Life {
             .write_mark(&*self.disk, &self.identity, &sync)
             .map_err(|error| passing("cannot write the mark of the replica", error))
     }
+}
+
+fn has_source(shared: &Shared) -> bool {
+    let copier = shared.options.copier.get();
+    copier.is_some_and(|copier| copier.has_source(shared.options.partition))
 }
 
 /// Begins another life at a moment, and returns its number.

@@ -12,7 +12,7 @@ use store::transfer::{
 };
 
 use super::request::{put_rrd, put_trashed, take_rrd, take_trashed};
-use super::{Answer, error, flag, put_text, text};
+use super::{Answer, copy, error, flag, put_text, text};
 
 /// How many counters there are.
 const COUNTER_COUNT: usize = 21;
@@ -299,6 +299,15 @@ pub(super) fn put(out: &mut Vec<u8>, answer: &Answer) {
             counters(&mut stats.clone()).into_iter().for_each(|counter| varint::put(out, *counter));
             14
         }
+        Answer::Copy(number, head) => {
+            varint::put(out, *number);
+            copy::put(out, head);
+            15
+        }
+        Answer::Bytes(bytes) => {
+            put_counted(out, bytes);
+            16
+        }
     };
 }
 
@@ -319,6 +328,8 @@ pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Answer, DecodeError> {
         12 => Answer::Is(flag(cursor)?),
         13 => Answer::Position(take_position(cursor)?),
         14 => Answer::Stats(Box::new(take_stats(cursor)?)),
+        15 => Answer::Copy(cursor.varint("a copy")?, Box::new(copy::take(cursor)?)),
+        16 => Answer::Bytes(cursor.counted_bytes("a part of a copy")?.to_vec()),
         _ => return Err(bad),
     })
 }

@@ -12,7 +12,7 @@ use store::transfer::{
     varint,
 };
 
-use super::{Request, checked_name, flag, name, put_name, put_text, text};
+use super::{PART_BYTES_MAX, Request, checked_name, flag, name, put_name, put_text, text};
 
 /// Most arguments of a tune: RRDtool's command line has no limit, a machine's is far above this.
 const TUNE_ARGS_MAX: usize = 1 << 16;
@@ -247,7 +247,24 @@ fn put_read(out: &mut Vec<u8>, request: &Request) {
             varint::put(out, position.epoch);
             varint::put(out, position.sequence);
         }
+        Request::BeginCopy => out.push(27),
+        Request::ReadCopy { copy, file, offset, count } => {
+            out.push(28);
+            for number in [*copy, u64::from(*file), *offset, u64::from(*count)] {
+                varint::put(out, number);
+            }
+        }
         _ => out.push(26),
+    }
+}
+
+fn take_part(cursor: &mut Cursor<'_>) -> Result<Request, DecodeError> {
+    let (copy, file) = (cursor.varint("a copy")?, cursor.number("a file")?);
+    let offset = cursor.varint("an offset")?;
+    let bad = cursor.bad("a length of a part");
+    match cursor.number(bad.expected)? {
+        count @ 0..=PART_BYTES_MAX => Ok(Request::ReadCopy { copy, file, offset, count }),
+        _ => Err(bad),
     }
 }
 
@@ -298,6 +315,8 @@ pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Request, DecodeError> {
             Request::SetStreamPosition(name, StreamPosition { epoch, sequence })
         }
         26 => Request::Stats,
+        27 => Request::BeginCopy,
+        28 => take_part(cursor)?,
         _ => return Err(bad),
     })
 }

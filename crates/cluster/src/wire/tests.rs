@@ -1,4 +1,5 @@
 use std::io;
+use store::replication::Position;
 
 use rrd::definition::Cf;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
@@ -13,6 +14,7 @@ use store::disk::Shortage;
 use store::name::NameError;
 
 use super::*;
+use crate::partition::{CopyFile, CopyFileKind};
 
 fn definition() -> Definition {
     let options = CreateOptions {
@@ -161,6 +163,17 @@ fn answers() -> Vec<Told> {
         Answer::Position(None),
         Answer::Position(Some(StreamPosition { epoch: 3, sequence: 4 })),
         Answer::Stats(Box::new(Stats { segment_count: 5, read_only: 1, ..Stats::default() })),
+        Answer::Bytes(b"part".to_vec()),
+        Answer::Copy(
+            7,
+            Box::new(CopyHead {
+                identity: "i".into(),
+                mark: "m".into(),
+                manifest: "n".into(),
+                end: Position { generation: 1, offset: 300 },
+                files: vec![CopyFile { kind: CopyFileKind::Segment, number: 3, bytes: 1 << 40 }],
+            }),
+        ),
     ]
     .map(Told::Answer)
     .into();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use disk::sim::SimDisk;
 use oracle::random::{Random, each_seed};
 use roundel_cluster::log::ReplicatedLog;
-use roundel_cluster::partition::{Home, Replica, ReplicaOptions, ReplicaStatus};
+use roundel_cluster::partition::{Home, Replica, ReplicaOptions, ReplicaStatus, SharedCopier};
 use rrd::content::Rrd;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
@@ -80,6 +80,7 @@ impl Node {
             store: Options { shard, ..Options::default() },
             home: Box::new(home.clone()),
             patience: Duration::from_millis(500),
+            copier: SharedCopier::default(),
         };
         let replica = Replica::start(options, Arc::clone(&log) as Arc<dyn ReplicatedLog>).unwrap();
         Node { home, log, replica }
