@@ -133,6 +133,8 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     update_all(b, 2);
     b.kill();
     check_all(c, 2);
+    assert!(c.log().contains("the replica is copied from another node"));
+    assert_eq!(c.dump("other/x.rrd"), whole);
     assert!(
         b.path("store")
             .read_dir()
