@@ -4,6 +4,7 @@ mod absent;
 mod aggregate;
 mod binary;
 mod call;
+mod fold;
 mod histogram;
 mod info;
 mod label;
@@ -51,6 +52,9 @@ impl From<SourceError> for EvalError {
         EvalError::Source(error)
     }
 }
+
+/// Values that a thread is worth: it costs as much as computing with them.
+const VALUES_OF_THREAD: usize = 1 << 16;
 
 pub(crate) type Result<T> = std::result::Result<T, EvalError>;
 
@@ -247,15 +251,26 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// What `work` makes of each of several series, in their order.
+    /// What `work` makes of each of several series with as many values as `grid` has times, in their order.
     pub(crate) fn of_each<S: Sync, T: Send + Sync>(
         &self,
         series: &[S],
+        grid: Grid,
         work: impl Fn(&S) -> T + Sync,
     ) -> Result<Vec<T>> {
-        let made: Vec<OnceLock<T>> = series.iter().map(|_| OnceLock::new()).collect();
-        self.source.run(series.len(), &|index| {
-            made[index].get_or_init(|| work(&series[index]));
+        self.of_many(series.len(), grid.count, |index| work(&series[index]))
+    }
+
+    /// What `work` makes of each number below `count`, in their order, where each takes about so many values.
+    pub(crate) fn of_many<T: Send + Sync>(
+        &self,
+        count: usize,
+        values: usize,
+        work: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let made: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
+        self.source.run(count, VALUES_OF_THREAD.div_ceil(values.max(1)), &|index| {
+            made[index].get_or_init(|| work(index));
         })?;
         Ok(made.into_iter().filter_map(OnceLock::into_inner).collect())
     }

@@ -106,11 +106,12 @@ pub trait Source {
     /// When there is no memory for them, or the time is over.
     fn reserve(&mut self, bytes: u64) -> Result<(), SourceError>;
 
-    /// Calls `work` with each number below `count` once, in any order. A source may use several threads for that.
+    /// Calls `work` with each number below `count` once, in any order. A source may use several threads for that; one is not worth less
+    /// than `_least` numbers.
     ///
     /// # Errors
     /// When the time is over: then it was not called with all of them.
-    fn run(&self, count: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), SourceError> {
+    fn run(&self, count: usize, _least: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), SourceError> {
         (0..count).for_each(work);
         Ok(())
     }

@@ -20,6 +20,10 @@ const DIRECTORY_PARTITIONS: u32 = 8 + 1;
 /// The longest file with a secret.
 const SECRET_BYTES_MAX: u64 = 4096;
 
+/// Why there is no Kafka.
+#[cfg(not(feature = "kafka"))]
+const NO_KAFKA: &str = "this program was built without Kafka (cargo's feature `kafka`)";
+
 /// Where the replicated log is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogSettings {
@@ -86,6 +90,28 @@ impl ClusterSettings {
         Membership::new(&self.name, &self.node, &secret, tls)
     }
 
+    /// Makes the topic of the log: `partitions` for RRDs and one for the nodes, each message on `copies` brokers and kept for `retention`.
+    ///
+    /// # Errors
+    /// A text for the operator: when it is there already, or the log is not Kafka's.
+    pub fn create_topic(&self, partitions: u32, copies: u32, retention: Duration) -> Result<(), String> {
+        match &self.log {
+            LogSettings::Directory(_) => Err("a log in a directory is made with the first node".into()),
+            #[cfg(feature = "kafka")]
+            LogSettings::Kafka { brokers, topic, properties } => {
+                use cluster::log::kafka::{NewTopic, create_topic};
+                let new = NewTopic { partitions: partitions + 1, replication: copies, retention };
+                create_topic(&kafka_options(brokers, topic, properties), new)
+                    .map_err(|error| error.to_string())
+            }
+            #[cfg(not(feature = "kafka"))]
+            LogSettings::Kafka { .. } => {
+                let _ = (partitions, copies, retention);
+                Err(NO_KAFKA.into())
+            }
+        }
+    }
+
     fn open_log(&self) -> Result<Arc<dyn ReplicatedLog>, String> {
         match &self.log {
             LogSettings::Directory(path) => {
@@ -95,17 +121,25 @@ impl ClusterSettings {
             }
             #[cfg(feature = "kafka")]
             LogSettings::Kafka { brokers, topic, properties } => {
-                let mut options = cluster::log::kafka::KafkaOptions::new(brokers, topic);
-                options.properties.clone_from(properties);
+                let options = kafka_options(brokers, topic, properties);
                 let log = cluster::log::kafka::KafkaLog::new(options).map_err(|error| error.to_string())?;
                 Ok(Arc::new(log))
             }
             #[cfg(not(feature = "kafka"))]
-            LogSettings::Kafka { .. } => {
-                Err("this program was built without Kafka (cargo's feature `kafka`)".into())
-            }
+            LogSettings::Kafka { .. } => Err(NO_KAFKA.into()),
         }
     }
+}
+
+#[cfg(feature = "kafka")]
+fn kafka_options(
+    brokers: &str,
+    topic: &str,
+    properties: &[(String, String)],
+) -> cluster::log::kafka::KafkaOptions {
+    let mut options = cluster::log::kafka::KafkaOptions::new(brokers, topic);
+    options.properties = properties.to_vec();
+    options
 }
 
 /// The secret in a file, without the end of its line.

@@ -19,6 +19,7 @@ use crate::capture::Capture;
 pub use crate::error::StoreError;
 use crate::memory;
 use crate::replication::Replica;
+pub use crate::segment::KeptBlocks;
 pub use crate::streams::StreamPosition;
 use crate::tail::{LogTail, Reach};
 use crate::verify::Watch;

@@ -18,6 +18,7 @@ mod column;
 mod content;
 pub mod engine;
 mod error;
+mod exclusive;
 pub mod filenames;
 pub mod files;
 mod group;

@@ -9,6 +9,7 @@ mod check;
 mod footer;
 #[doc(hidden)]
 pub mod fuzzing;
+mod held;
 pub mod merge;
 mod reader;
 mod rebuild;
@@ -22,7 +23,9 @@ use std::io;
 pub use check::Check;
 pub(crate) use footer::HEAD_MAGIC;
 pub use footer::end_bytes;
-pub use reader::{Entries, Entry, Expected, ReadAt, ReadScratch, Segment};
+pub(crate) use held::with_kept;
+pub use held::{KeptBlocks, ReadScratch};
+pub use reader::{Entries, Entry, Expected, ReadAt, Segment};
 pub use rebuild::Gap;
 pub use stake::Stake;
 pub use writer::SegmentWriter;

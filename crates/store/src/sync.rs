@@ -2,4 +2,4 @@
 //! files with shuttle's types here, which try thousands of schedules.
 
 pub use std::sync::atomic::AtomicBool;
-pub use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+pub use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};

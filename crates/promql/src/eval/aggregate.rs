@@ -7,7 +7,6 @@ use crate::ast::{Aggregate, Aggregator, Grouping};
 use crate::labels::{Labels, NAME};
 use crate::value::{ABSENT, Column, Grid, is_absent};
 
-use super::scalar::{Mean, Sum, Variance, quantile};
 use super::{Evaluator, Result, refuse};
 
 /// The columns of a group.
@@ -43,16 +42,10 @@ impl Evaluator<'_> {
             self.warn_quantile(*wrong, parameter.span);
         }
         self.reserve(groups.len(), grid)?;
-        let mut answer = Vec::with_capacity(groups.len());
-        for group in groups {
-            let members: Vec<&[f64]> = group.members.iter().map(|place| &*columns[*place].values).collect();
-            let values = match operator {
-                Aggregator::Quantile => quantiles(&members, &parameter, grid),
-                _ => fold(operator, &members, grid),
-            };
-            answer.push(Column { labels: group.labels, unnamed: group.unnamed, values });
-        }
-        Ok(answer)
+        let folded = self.folded(operator, &parameter, &columns, &groups, grid)?;
+        let column =
+            |(group, values): (Group, _)| Column { labels: group.labels, unnamed: group.unnamed, values };
+        Ok(groups.into_iter().zip(folded).map(column).collect())
     }
 
     fn count_values(
@@ -93,13 +86,17 @@ impl Evaluator<'_> {
 pub(super) fn groups(columns: &[Column], grouping: &Grouping) -> Vec<Group> {
     let mut places: HashMap<Labels, usize, FixedState> = HashMap::with_hasher(FixedState::default());
     let mut all: Vec<Group> = Vec::new();
+    if !grouping.without && grouping.labels.is_empty() {
+        let members: Vec<usize> = (0..columns.len()).collect();
+        let all = Group { labels: Labels::default(), members, unnamed: false };
+        return if columns.is_empty() { Vec::new() } else { vec![all] };
+    }
     let keeps_name = !grouping.without && grouping.labels.iter().any(|label| label == NAME);
     for (place, column) in columns.iter().enumerate() {
         let has = |name: &str| grouping.labels.iter().any(|label| label == name);
-        let labels = match (grouping.without, grouping.labels.is_empty()) {
-            (false, true) => Labels::default(),
-            (false, false) => column.labels.filter(has),
-            (true, _) => column.labels.without_name().filter(|name| !has(name)),
+        let labels = match grouping.without {
+            false => column.labels.filter(has),
+            true => column.labels.without_name().filter(|name| !has(name)),
         };
         let at = *places.entry(labels.clone()).or_insert(all.len());
         match all.get_mut(at) {
@@ -111,68 +108,4 @@ pub(super) fn groups(columns: &[Column], grouping: &Grouping) -> Vec<Group> {
         }
     }
     all
-}
-
-/// One value for each time of several columns.
-fn fold(operator: Aggregator, members: &[&[f64]], grid: Grid) -> Vec<f64> {
-    match operator {
-        Aggregator::Sum => sums(members, grid),
-        Aggregator::Avg => {
-            states(members, grid, |mean: &mut Mean, value| mean.add(value), |mean| mean.value())
-        }
-        Aggregator::Stdvar => {
-            states(members, grid, |all: &mut Variance, value| all.add(value), |all| all.value())
-        }
-        Aggregator::Stddev => {
-            states(members, grid, |all: &mut Variance, value| all.add(value), |all| all.value().sqrt())
-        }
-        Aggregator::Count => states(members, grid, |count: &mut f64, _| *count += 1.0, |count| *count),
-        Aggregator::Group => states(members, grid, |one: &mut f64, _| *one = 1.0, |one| *one),
-        Aggregator::Max => extremes(members, grid, |new, old| new > old),
-        _ => extremes(members, grid, |new, old| new < old),
-    }
-}
-
-fn sums(members: &[&[f64]], grid: Grid) -> Vec<f64> {
-    states(members, grid, |sum: &mut Sum, value| sum.add(value), Sum::total)
-}
-
-/// Adds all values of a time to a state, which then answers.
-fn states<S: Default + Clone>(
-    members: &[&[f64]],
-    grid: Grid,
-    add: impl Fn(&mut S, f64),
-    answer: impl Fn(&S) -> f64,
-) -> Vec<f64> {
-    let mut states: Vec<Option<S>> = vec![None; grid.count];
-    for values in members {
-        for (state, value) in states.iter_mut().zip(*values) {
-            if !is_absent(*value) {
-                add(state.get_or_insert_default(), *value);
-            }
-        }
-    }
-    states.iter().map(|state| state.as_ref().map_or(ABSENT, &answer)).collect()
-}
-
-fn extremes(members: &[&[f64]], grid: Grid, replaces: impl Fn(f64, f64) -> bool) -> Vec<f64> {
-    let mut best = vec![ABSENT; grid.count];
-    for values in members {
-        for (best, value) in best.iter_mut().zip(*values) {
-            if !is_absent(*value) && (is_absent(*best) || replaces(*value, *best) || best.is_nan()) {
-                *best = *value;
-            }
-        }
-    }
-    best
-}
-
-fn quantiles(members: &[&[f64]], q: &[f64], grid: Grid) -> Vec<f64> {
-    let mut present = Vec::with_capacity(members.len());
-    let at = |index: usize| {
-        present.clear();
-        present.extend(members.iter().map(|values| values[index]).filter(|value| !is_absent(*value)));
-        if present.is_empty() { ABSENT } else { quantile(q[index], &mut present) }
-    };
-    (0..grid.count).map(at).collect()
 }

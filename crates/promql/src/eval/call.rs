@@ -5,7 +5,7 @@ use crate::source::RowKind;
 use crate::value::{ABSENT, Column, Grid, Value, is_absent};
 
 use super::over_time::{integral, line, simple, smooth, sum};
-use super::rate::{Change, change, count_steps, instant};
+use super::rate::{Change, SharedExtents, change, count_steps, instant};
 use super::scalar::{self, quantile};
 use super::window::{Ranges, Rows, Window};
 use super::{Evaluator, Result, refuse};
@@ -176,7 +176,11 @@ impl Evaluator<'_> {
         let compute = self.of_range(expr, name, arguments, grid)?;
         self.reserve(ranges.rows.len(), grid)?;
         let keeps_name = matches!(name, "last_over_time" | "first_over_time");
-        let all = self.of_each(&ranges.rows, |rows| {
+        let shared = self.shared_extents(name, &ranges, grid)?;
+        let all = self.of_each(&ranges.rows, grid, |rows| {
+            if let Some(values) = shared.as_ref().and_then(|shared| shared.changes(rows)) {
+                return values;
+            }
             let mut values = vec![ABSENT; grid.count];
             ranges.windows(rows, |index, window| {
                 if let Some(value) = compute(index, &ranges, rows, window) {
@@ -186,15 +190,31 @@ impl Evaluator<'_> {
             values
         })?;
         let mut columns = Vec::with_capacity(ranges.rows.len());
+        // Most series have the name of the one before, and the same note.
+        let mut noted = None;
         for (rows, values) in ranges.rows.iter().zip(all) {
             let column = Column { values, ..rows.series.clone() };
-            if !column.is_empty() {
-                self.note_rate(name, rows, &arguments[place]);
-                columns.push(column);
+            if column.is_empty() {
+                continue;
             }
+            let about = Some((rows.series.name(), rows.kind));
+            if noted != about {
+                self.note_rate(name, rows, &arguments[place]);
+                noted = about;
+            }
+            columns.push(column);
         }
         drop(compute);
         if keeps_name { Ok(columns) } else { self.unname(columns) }
+    }
+
+    /// What several series need for `rate` and its kin, once for those with the times of the first.
+    fn shared_extents(&mut self, name: &str, ranges: &Ranges, grid: Grid) -> Result<Option<SharedExtents>> {
+        let (Some(change), [rows, _, ..]) = (Change::of_function(name), &ranges.rows[..]) else {
+            return Ok(None);
+        };
+        self.reserve(SharedExtents::COLUMNS, grid)?;
+        Ok(SharedExtents::of(change, ranges, rows))
     }
 
     /// What is worth knowing of a rate.
@@ -231,10 +251,10 @@ impl Evaluator<'_> {
                 move |_, _, _, window| if window.len() == 0 { None } else { function(&window) },
             ));
         }
+        if let Some(kind) = Change::of_function(name) {
+            return Ok(Box::new(move |_, ranges, rows, window| change(kind, ranges, rows, window)));
+        }
         Ok(match name {
-            "rate" => Box::new(|_, ranges, rows, window| change(Change::Rate, ranges, rows, window)),
-            "increase" => Box::new(|_, ranges, rows, window| change(Change::Increase, ranges, rows, window)),
-            "delta" => Box::new(|_, ranges, rows, window| change(Change::Delta, ranges, rows, window)),
             "irate" => Box::new(|_, _, rows, window| instant(true, rows, window)),
             "idelta" => Box::new(|_, _, rows, window| instant(false, rows, window)),
             "changes" => Box::new(|_, ranges, rows, window| count_steps(ranges, rows, window, false)),

@@ -96,8 +96,9 @@ pub(super) fn round(value: f64, nearest: f64) -> f64 {
 /// A sum that keeps what its rounding loses, after Neumaier.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
-    sum: f64,
-    lost: f64,
+    pub sum: f64,
+    /// What the sum is too small by.
+    pub lost: f64,
 }
 
 impl Sum {
@@ -119,6 +120,11 @@ impl Sum {
 
     fn is_overflowing(&self) -> bool {
         self.sum.is_infinite()
+    }
+
+    /// The average of the `count` values of this sum, as [`Mean`] has it; `None` if the sum is no number any more.
+    pub(super) fn average(&self, count: f64) -> Option<f64> {
+        self.sum.is_finite().then(|| self.sum / count + self.lost / count)
     }
 }
 

@@ -73,7 +73,7 @@ impl Evaluator<'_> {
         let all: Vec<SourceSeries> = all.into_iter().map(|series| self.counted(series)).collect();
         let lookback = self.options.lookback;
         let are_rows = rows_are_at(&all, &references);
-        let values = self.of_each(&all, |series| match (selector.edges, pick) {
+        let values = self.of_each(&all, grid, |series| match (selector.edges, pick) {
             (Edges::Smoothed, _) => smoothed(series, &references, lookback),
             (_, Some(pick)) => latest(series, &references, lookback, pick),
             (_, None) if are_rows => Vec::new(),

@@ -15,6 +15,8 @@ pub(crate) struct Window<'a> {
     pub times: &'a [i64],
     /// Their values.
     pub values: &'a [f64],
+    /// The place of the first of them among all rows.
+    pub first: usize,
     /// The range begins after this.
     pub start: i64,
     /// The range ends with this.
@@ -85,9 +87,8 @@ impl Ranges {
                 first += 1;
             }
             let range = first..last.max(first);
-            let window =
-                Window { times: &rows.times[range.clone()], values: &rows.values[range], start, end };
-            each(index, window);
+            let (times, values) = (&rows.times[range.clone()], &rows.values[range]);
+            each(index, Window { times, values, first, start, end });
         }
     }
 

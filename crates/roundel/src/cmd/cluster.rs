@@ -1,7 +1,12 @@
 //! `roundel cluster`: the nodes of a cluster, as one of them knows them.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::{Args, Subcommand};
+use server::settings::parse_duration;
+
+use super::serve::configured;
 use super::{Result, print, replication};
 
 /// Options of `cluster`.
@@ -18,6 +23,7 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  roundel cluster topic --config /etc/roundel/roundel.toml --partitions 32
   roundel cluster status
   roundel cluster status --partitions
   roundel cluster drain --daemon unix:/run/roundel/roundel.sock    before the machine is taken away
@@ -37,6 +43,21 @@ enum Command {
     Drain {
         #[command(flatten)]
         node: NodeOption,
+    },
+    /// Make the topic of Kafka that [cluster.kafka] names
+    Topic {
+        /// Configuration of the daemon [default: roundel.toml if it exists]
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Partitions for RRDs, whose number stays; some times as many as there will ever be nodes
+        #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
+        partitions: u32,
+        /// Brokers that have each message
+        #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
+        copies: u32,
+        /// How long messages are kept: for as long, a node may be away without having to copy what it has again
+        #[arg(long, value_name = "TIME", default_value = "48h", value_parser = time)]
+        keep: Duration,
     },
     /// Have a node that was drained take its share again
     Fill {
@@ -65,11 +86,23 @@ pub fn run(arguments: &Arguments) -> Result {
                 "the node at \"{address}\" gives its replicas to others; roundel cluster status shows 0 of 0 once it has none\n"
             ))
         }
+        Command::Topic { config, partitions, copies, keep } => {
+            let settings = configured(config.as_deref())?;
+            let cluster = settings.cluster.ok_or("the configuration has no section [cluster]")?;
+            cluster.create_topic(*partitions, *copies, *keep)?;
+            print(format!(
+                "the topic is there, with {partitions} partitions for RRDs and one for the nodes\n"
+            ))
+        }
         Command::Fill { node } => {
             let (address, _) = replication::ask(node.daemon.as_deref(), "cluster", &[b"fill"])?;
             print(format!("the node at \"{address}\" takes its share of the replicas again\n"))
         }
     }
+}
+
+fn time(text: &str) -> std::result::Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "give a number with s, m, h, d or w".to_string())
 }
 
 /// A table of the nodes, and the partitions, all or those that lack a leader or ready replicas.

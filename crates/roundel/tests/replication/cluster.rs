@@ -2,19 +2,25 @@
 
 use std::path::Path;
 
-use oracle::{free_port, wait_until};
+use oracle::{Kafka, free_port, wait_until};
 
 use super::server::{CREATE, Server};
 
 /// RRDs of many directories, so of all partitions.
 const DIRECTORIES: usize = 24;
 
+/// A node over a log in a directory.
 fn node(parent: &Path, name: &str) -> Server {
+    node_over(parent, name, &format!("directory = '{}/log'\n", parent.display()))
+}
+
+/// A node over the log that these lines say.
+fn node_over(parent: &Path, name: &str, log: &str) -> Server {
     std::fs::write(parent.join("secret"), "a secret of the cluster in this test\n").unwrap();
     let (port, parent_path) = (free_port(), parent.display());
     let section = format!(
         "[cluster]\nname = 'test'\nnode = '{name}'\nzone = 'zone-{name}'\nlisten = '127.0.0.1:{port}'\n\
-         secret_file = '{parent_path}/secret'\ndirectory = '{parent_path}/log'\nack_timeout = '5s'\n"
+         secret_file = '{parent_path}/secret'\nack_timeout = '30s'\n{log}"
     );
     Server::node(parent, name, &section)
 }
@@ -154,4 +160,38 @@ fn what_does_not_go_with_a_cluster_is_refused_by_name() {
     std::fs::write(parent.path().join("secret"), "short").unwrap();
     let said = a.fails();
     assert!(said.contains("secret of a cluster has at least 16 bytes"), "{said}");
+}
+
+#[test]
+fn a_broker_and_a_node_may_be_lost() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut kafka = Kafka::start(Path::new(env!("CARGO_TARGET_TMPDIR")), 3, &[]).unwrap();
+    let brokers = kafka.addresses().replace(',', "', '");
+    let log = format!("[cluster.kafka]\nbrokers = ['{brokers}']\ntopic = 'roundel'\n");
+    let (mut a, mut b) = (node_over(parent.path(), "a", &log), node_over(parent.path(), "b", &log));
+    a.write_config();
+    let config = a.path("roundel.toml");
+    let config = config.to_str().unwrap();
+    let made = a.tool(&["cluster", "topic", "--config", config, "--partitions", "8"]);
+    assert!(made.contains("8 partitions for RRDs"), "{made}");
+    a.start();
+    b.start();
+    wait_until("both to have everything", || are_well(&a, &["a", "b"]));
+    for number in 0..DIRECTORIES {
+        assert!(b.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
+    }
+    update_all(&a, 1);
+    check_all(&b, 1);
+    // Appends wait until the other brokers have given it up, and none is lost or refused.
+    kafka.kill(1);
+    update_all(&b, 2);
+    check_all(&a, 2);
+    b.kill();
+    check_all(&a, 2);
+    wait_until("one to lead everything", || are_well(&a, &["a"]));
+    update_all(&a, 3);
+    kafka.restart(1).unwrap();
+    b.start();
+    wait_until("the other to have caught up", || are_well(&b, &["a", "b"]));
+    check_all(&b, 3);
 }

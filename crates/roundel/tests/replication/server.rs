@@ -160,7 +160,8 @@ impl Server {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn spawn(&self) -> Child {
+    /// Writes its configuration.
+    pub fn write_config(&self) {
         let [own, other] = &self.addresses;
         let follow = self.follow.map(|port| format!("[follow]\nprimary = '{other}:{port}'\n"));
         let replication = match &self.cluster {
@@ -177,6 +178,10 @@ impl Server {
             self.more
         );
         std::fs::write(self.path("roundel.toml"), config).unwrap();
+    }
+
+    fn spawn(&self) -> Child {
+        self.write_config();
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         let words: Vec<&str> = self.wrapper.iter().map(String::as_str).chain([ROUNDEL, "serve"]).collect();
         let mut command = Command::new(words[0]);

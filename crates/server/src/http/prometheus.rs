@@ -5,6 +5,7 @@
 mod answer;
 mod archive;
 pub(super) mod index;
+mod kept_labels;
 mod label_values;
 mod names;
 mod params;

@@ -150,15 +150,29 @@ pub(super) fn open(block: &[u8], segment: SegmentSeal, offset: u64) -> Result<Ru
         let got = word(block, BODY_BYTES_AT).to_string();
         return Err(Fault::new(BODY_BYTES_AT, format!("{body_bytes} bytes of body"), got));
     }
-    Ok(Runs { block, at: BLOCK_HEAD_BYTES, left: word(block, ENTRY_COUNT_AT), previous: None })
+    let place = RunPlace { at: BLOCK_HEAD_BYTES, left: word(block, ENTRY_COUNT_AT), previous: None };
+    Ok(Runs { block, place })
 }
 
 /// The runs of a checked block, in order.
 pub(super) struct Runs<'a> {
     block: &'a [u8],
+    place: RunPlace,
+}
+
+/// A place between two runs of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RunPlace {
     at: usize,
     left: u32,
     previous: Option<Head>,
+}
+
+impl RunPlace {
+    /// The key of the run before it.
+    pub(super) fn previous_key(&self) -> Option<Key> {
+        self.previous.map(|head| head.key)
+    }
 }
 
 /// A run as stored in a block.
@@ -172,25 +186,34 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Runs<'a> {
+    /// The runs of a checked block from a place on that its runs had.
+    pub(super) fn from(block: &'a [u8], place: RunPlace) -> Self {
+        Runs { block, place }
+    }
+
+    /// The place before the next run.
+    pub(super) fn place(&self) -> RunPlace {
+        self.place
+    }
+
     /// The next run; `Ok(None)` after the last one. Must not be called again after an error.
     pub(super) fn next(&mut self) -> Result<Option<Run<'a>>, Fault> {
-        if self.left == 0 {
-            let extra = self.block.len() - self.at;
+        let RunPlace { at, left, previous } = self.place;
+        if left == 0 {
+            let extra = self.block.len() - at;
             return match extra {
                 0 => Ok(None),
-                _ => Err(Fault::new(self.at, "the end of the block", format!("{extra} bytes more"))),
+                _ => Err(Fault::new(at, "the end of the block", format!("{extra} bytes more"))),
             };
         }
-        self.left -= 1;
-        let mut rest = &self.block[self.at..];
-        let (head, length) = take_head(&mut rest, self.previous.as_ref())
-            .ok_or_else(|| Fault::new(self.at, "the head of a run", "impossible fields"))?;
+        let mut rest = self.block.get(at..).unwrap_or_default();
+        let (head, length) = take_head(&mut rest, previous.as_ref())
+            .ok_or_else(|| Fault::new(at, "the head of a run", "impossible fields"))?;
         let columns_at = self.block.len() - rest.len();
-        let columns = rest.get(..length).ok_or_else(|| {
-            Fault::new(self.at, format!("{length} bytes of columns"), "the end of the block")
-        })?;
-        self.at = columns_at + length;
-        self.previous = Some(head);
+        let columns = rest
+            .get(..length)
+            .ok_or_else(|| Fault::new(at, format!("{length} bytes of columns"), "the end of the block"))?;
+        self.place = RunPlace { at: columns_at + length, left: left - 1, previous: Some(head) };
         Ok(Some(Run { head, columns, columns_at }))
     }
 }

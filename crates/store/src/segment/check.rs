@@ -1,6 +1,7 @@
 //! Checks a whole segment: every byte of it, once, front to back.
 
-use super::reader::{ReadScratch, Segment};
+use super::held::ReadScratch;
+use super::reader::Segment;
 use super::{SegmentError, footer};
 use crate::content::{Content, ContentHasher};
 

@@ -2,7 +2,8 @@
 
 use super::block::{self, BLOCK_HEAD_BYTES, SegmentSeal};
 use super::footer::{self, FILE_HEAD_BYTES, SOURCE_BYTES};
-use super::reader::{ReadScratch, Segment, decode_columns};
+use super::held::ReadScratch;
+use super::reader::{Segment, decode_columns};
 use super::{BLOCK_BYTES_MAX, RUN_ROWS_MAX, SegmentError, VERSION};
 use crate::column::codec::{self, ColumnHint, Scratch};
 

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::block::{self, Head, Run, Runs, SegmentSeal};
+use super::block::{self, Head, Run, RunPlace, Runs, SegmentSeal};
 use super::footer::{self, BlockPlace, TRAILER_BYTES};
+use super::held::ReadScratch;
 use super::rebuild::{Gap, rebuild};
 use super::{Fault, Key, SegmentError, SourceSummary};
 use crate::column::codec::{self, ColumnHint};
@@ -49,9 +51,14 @@ impl ReadAt for std::fs::File {
     }
 }
 
+/// How many segments were opened.
+static OPENED: AtomicU64 = AtomicU64::new(0);
+
 /// An open segment.
 pub struct Segment {
     file: Box<dyn ReadAt>,
+    /// No other segment has it that this process opens.
+    serial: u64,
     name: String,
     file_bytes: u64,
     segment_id: u64,
@@ -77,20 +84,6 @@ pub struct Expected {
     pub bytes: u64,
     /// Hash of the file; `None` = not known. Only who reads the whole file compares it.
     pub content: Option<Content>,
-}
-
-/// Buffers of a reader, to be reused for each read.
-#[derive(Debug, Default)]
-pub struct ReadScratch {
-    block: Vec<u8>,
-    values: Vec<f64>,
-}
-
-impl ReadScratch {
-    /// The bytes of the block that was read last.
-    pub(super) fn block(&self) -> &[u8] {
-        &self.block
-    }
 }
 
 impl Segment {
@@ -146,6 +139,7 @@ impl Segment {
         damage.extend(rebuilt.gaps.iter().map(|gap| gap.error(name)));
         let segment = Segment {
             file,
+            serial: OPENED.fetch_add(1, Ordering::Relaxed),
             name: name.into(),
             file_bytes: expected.bytes,
             segment_id: expected.number,
@@ -170,6 +164,7 @@ impl Segment {
             Err(error) => Err((error, file)),
             Ok((trailer, footer)) => Ok(Segment {
                 file,
+                serial: OPENED.fetch_add(1, Ordering::Relaxed),
                 name: name.into(),
                 file_bytes,
                 segment_id: footer.segment_id,
@@ -269,10 +264,7 @@ impl Segment {
     ) -> Result<(), SegmentError> {
         let mut first_damage = None;
         for index in self.blocks_of(key, &rows) {
-            let outcome = self.read_block(index, &mut scratch.block).and_then(|()| {
-                self.visit_block(index, key, &rows, &scratch.block, &mut scratch.values, visit)
-            });
-            if let Err(error) = outcome {
+            if let Err(error) = self.visit_block(index, key, &rows, scratch, visit) {
                 first_damage.get_or_insert(error);
             }
         }
@@ -331,16 +323,18 @@ impl Segment {
         index: usize,
         key: Key,
         rows: &Range<i64>,
-        block: &[u8],
-        values: &mut Vec<f64>,
+        scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(i64, usize, &[f64]),
     ) -> Result<(), SegmentError> {
         let in_file = |fault: Fault| fault.in_file(&self.name, self.directory[index].offset);
-        let mut runs = self.open_block(index, block)?;
+        let (block, values) = scratch.held(self, index)?;
+        let mut runs = block.runs(key);
+        let mut place = runs.place();
         while let Some(run) = runs.next().map_err(in_file)? {
             if run.head.key > key || (run.head.key == key && run.head.first_row >= rows.end) {
                 break;
             }
+            place = runs.place();
             if run.head.key != key || run.head.end_row() <= rows.start {
                 continue;
             }
@@ -352,7 +346,19 @@ impl Segment {
                 visit(first_row, ds, &column[from..to]);
             }
         }
+        block.set_later(place);
         Ok(())
+    }
+
+    /// Reads and checks a block; returns the place before its first run.
+    pub(super) fn read_runs(&self, index: usize, block: &mut Vec<u8>) -> Result<RunPlace, SegmentError> {
+        self.read_block(index, block)?;
+        Ok(self.open_block(index, block)?.place())
+    }
+
+    /// No other segment that this process opens has this number.
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// Reads and decodes a block.

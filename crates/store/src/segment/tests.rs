@@ -65,6 +65,29 @@ fn segments_round_trip() {
 }
 
 #[test]
+fn held_blocks_answer_as_blocks_that_are_read() {
+    // The same numbers of segment and block, and other values.
+    let mut other = SegmentWriter::new(Vec::new(), "other", 7).unwrap();
+    (0..3000).for_each(|slot| other.push(key(1, 0, slot), 1000, &[&[0.5; 20]], &HINT).unwrap());
+    let segments = [open(sample()).unwrap(), open(other.finish().unwrap().1).unwrap()];
+    let mut scratch = ReadScratch::default();
+    // Forward, back, the same again, and far ahead; some rows, none and all.
+    let steps = [1, 1, 7, 0, -3, 1, 1, 600, 2, -900, 0, 1, 5, 0, 1];
+    let mut slot = 0i32;
+    for (index, step) in steps.iter().cycle().take(4000).enumerate() {
+        slot = (slot + step).rem_euclid(3000);
+        let key = key(1, (index / 1000 % 2) as u16, slot as u32);
+        let rows = [1010..1012, 0..9999, 1500..1600, 2000..2001, 0..1001][index % 5].clone();
+        for segment in &segments {
+            let mut seen = Vec::new();
+            let mut see = |row: i64, ds: usize, values: &[f64]| seen.push((row, ds, values.to_vec()));
+            segment.read(key, rows.clone(), &mut scratch, &mut see).unwrap();
+            assert_eq!(seen, read(segment, key, rows.clone()), "{key:?} {rows:?}");
+        }
+    }
+}
+
+#[test]
 fn entries_come_in_order() {
     let segment = open(sample()).unwrap();
     let mut entries = segment.entries();

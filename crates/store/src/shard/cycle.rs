@@ -11,6 +11,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use crate::catalogue::RrdId;
 use crate::checkpoint::PAGE_IDS;
 use crate::engine::{Reply, StoreError};
+use crate::exclusive::Exclusive;
 use crate::log::Position;
 use crate::open_rows::ARENA_BYTES_MAX;
 use crate::shard::checkpointer::Job;
@@ -50,9 +51,9 @@ pub struct Cycle {
     /// Where a replay will start once the current cycle has ended.
     began_at: Position,
     /// Answered at the end of the next cycle to start.
-    requested: Vec<Reply<Result<(), StoreError>>>,
+    requested: Exclusive<Vec<Reply<Result<(), StoreError>>>>,
     /// Answered at the end of the current cycle.
-    waiting: Vec<Reply<Result<(), StoreError>>>,
+    waiting: Exclusive<Vec<Reply<Result<(), StoreError>>>>,
     /// Why the last cycle failed: the store is poisoned, or stops on a full disk.
     failure: Option<StoreError>,
     open_bytes_min: usize,
@@ -73,8 +74,8 @@ impl Cycle {
             held: None,
             replay_from,
             began_at: replay_from,
-            requested: Vec::new(),
-            waiting: Vec::new(),
+            requested: Exclusive::default(),
+            waiting: Exclusive::default(),
             failure: None,
             open_bytes_min,
             log_bytes_max,
@@ -96,9 +97,9 @@ impl Cycle {
     }
 
     /// True when there is a page to take or a cycle to start, so an idle worker must not sleep.
-    pub fn wants_turn(&self) -> bool {
+    pub fn wants_turn(&mut self) -> bool {
         self.held.is_none() && matches!(self.stage, Stage::Pages(_))
-            || !self.requested.is_empty() && self.stage == Stage::Idle
+            || self.stage == Stage::Idle && !self.requested.get_mut().is_empty()
     }
 
     /// True while a job is held back because the checkpointer's queue is full, which lasts some milliseconds.
@@ -113,11 +114,11 @@ impl Cycle {
 
     /// Requests a cycle; `reply` is called when it has ended.
     pub fn ask(&mut self, reply: Reply<Result<(), StoreError>>) {
-        self.requested.push(reply);
+        self.requested.get_mut().push(reply);
     }
 
-    fn is_due(&self, state: &State, position: Position) -> bool {
-        !self.requested.is_empty()
+    fn is_due(&mut self, state: &State, position: Position) -> bool {
+        !self.requested.get_mut().is_empty()
             || state.open().bytes() >= self.open_bytes_max(state)
             || self.log_bytes(position) >= self.log_bytes_max
     }
@@ -145,7 +146,7 @@ impl Cycle {
 
     /// Fails all requested cycles that have not started.
     pub fn refuse_requested(&mut self, error: &StoreError) {
-        for reply in self.requested.drain(..) {
+        for reply in self.requested.get_mut().drain(..) {
             reply(Err(error.clone()));
         }
     }
@@ -208,7 +209,7 @@ impl Cycle {
 
     /// Answers the requests that waited for the cycle that ended.
     pub fn answer(&mut self, result: &Result<(), StoreError>) {
-        for reply in self.waiting.drain(..) {
+        for reply in self.waiting.get_mut().drain(..) {
             reply(result.clone());
         }
     }

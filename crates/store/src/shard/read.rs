@@ -18,7 +18,7 @@ use crate::engine::{StoreError, are_rows_alike};
 use crate::group::{Group, SourceIndex};
 use crate::memory::check_whole;
 use crate::name::RrdName;
-use crate::segment::{Key, ReadScratch};
+use crate::segment::{Key, with_kept};
 use crate::segments::SegmentSet;
 use crate::shard::state::State;
 use crate::shard::view::View;
@@ -52,12 +52,16 @@ impl RowMatrix {
         }
         let source = &column[(from - first_row) as usize..(to - first_row) as usize];
         let at = (from - self.first_row) as usize * self.ds_count + ds;
+        // Merged runs fill gaps between their rows with unknown values, for which another segment may
+        // have rows.
+        let filled = |cell: f64, value: f64| if value.to_bits() == UNKNOWN.to_bits() { cell } else { value };
+        if self.ds_count == 1 {
+            // Several at once.
+            let cells = self.values[at..].iter_mut();
+            return cells.zip(source).for_each(|(cell, value)| *cell = filled(*cell, *value));
+        }
         for (cell, value) in self.values[at..].iter_mut().step_by(self.ds_count).zip(source) {
-            // Merged runs fill gaps between their rows with unknown values, for which another segment may
-            // have rows.
-            if value.to_bits() != UNKNOWN.to_bits() {
-                *cell = *value;
-            }
+            *cell = filled(*cell, *value);
         }
     }
 
@@ -69,6 +73,10 @@ impl RowMatrix {
         for (rows, chain) in state.arenas_of(entry) {
             for run in rows.runs_of(chain, group, source) {
                 let end_row = run.first_row + run.count as i64;
+                if end_row <= self.known.start {
+                    // The newest come first: all others are older.
+                    break;
+                }
                 let (from, to) = (run.first_row.max(self.known.start), end_row.min(self.known.end));
                 for row in from..to {
                     let at = (row - self.first_row) as usize * self.ds_count;
@@ -85,13 +93,14 @@ impl RowMatrix {
         if self.known.is_empty() {
             return Ok(());
         }
-        let mut scratch = ReadScratch::default();
-        for file in &segments.files {
-            let range = self.known.clone();
-            let mut fill = |first_row, ds, column: &[f64]| self.fill_column(first_row, ds, column);
-            file.segment.read(key, range, &mut scratch, &mut fill).map_err(StoreError::from)?;
-        }
-        Ok(())
+        with_kept(|scratch| {
+            for file in &segments.files {
+                let range = self.known.clone();
+                let mut fill = |first_row, ds, column: &[f64]| self.fill_column(first_row, ds, column);
+                file.segment.read(key, range, scratch, &mut fill).map_err(StoreError::from)?;
+            }
+            Ok(())
+        })
     }
 }
 

@@ -28,6 +28,7 @@ use crate::catalogue::RrdId;
 use crate::checkpoint::{Loaded, PAGE_IDS};
 use crate::codec::DecodeError;
 use crate::disk::Disk;
+use crate::exclusive::Exclusive;
 use crate::log::catalogue::Tune;
 use crate::log::{self, Kind, Known, Position, Record};
 use crate::shard::spawn;
@@ -103,7 +104,7 @@ pub struct Recovery {
     /// The log was damaged: a checkpoint soon makes it unnecessary.
     is_damaged: bool,
     /// `None` once the recovery is dropped or has failed.
-    steps: Option<Receiver<Step>>,
+    steps: Option<Exclusive<Receiver<Step>>>,
     used: Sender<Chunk>,
     reader: Option<JoinHandle<()>>,
     refused: u64,
@@ -141,7 +142,7 @@ impl Recovery {
             known,
             end: scanned.end.end,
             is_damaged: !scanned.end.damage.is_empty(),
-            steps: Some(steps),
+            steps: Some(Exclusive::new(steps)),
             used,
             reader: Some(reader),
             refused: scanned.refused,
@@ -163,11 +164,11 @@ impl Recovery {
     /// # Errors
     /// Why the log could not be read a second time; the recovery has then failed.
     pub fn apply_some(&mut self, state: &mut State) -> Result<Progress, String> {
-        let Some(steps) = &self.steps else { return Err("the recovery has failed".into()) };
+        let Some(steps) = &mut self.steps else { return Err("the recovery has failed".into()) };
         if let Err(error) = state.open().check_room() {
             return Err(self.fail(error.to_string()));
         }
-        let step = match steps.recv_timeout(CHUNK_WAIT) {
+        let step = match steps.get_mut().recv_timeout(CHUNK_WAIT) {
             Ok(step) => step,
             Err(RecvTimeoutError::Timeout) => return Ok(Progress::More),
             Err(RecvTimeoutError::Disconnected) => return Err(self.fail("the reader has ended early".into())),

@@ -25,6 +25,7 @@ use disk::Shortage;
 
 use crate::catalogue::RrdId;
 use crate::engine::{CreateRequest, Reply, StoreError};
+use crate::exclusive::Exclusive;
 use crate::log::{Kind, LogWriter, Position, Stamp, UpdatesBody};
 use crate::name::RrdName;
 use crate::replication::Role;
@@ -54,13 +55,13 @@ pub struct Worker {
     /// Present until the whole log has been replayed.
     recovery: Option<Recovery>,
     /// Queries that wait for the end of the recovery.
-    deferred: Vec<Query>,
+    deferred: Exclusive<Vec<Query>>,
     segments: Arc<SegmentSet>,
     clock: Clock,
     updates: UpdatesBody,
     /// Reused memory for the updates of a primary's record.
     replicated: Chunk,
-    answers: Vec<Answer>,
+    answers: Exclusive<Vec<Answer>>,
     /// The first RRD of the next check of copies.
     next_check: RrdId,
     /// The RRD that is probably updated next.
@@ -92,12 +93,12 @@ impl Worker {
             log,
             cycle,
             recovery: Some(recovery),
-            deferred: Vec::new(),
+            deferred: Exclusive::default(),
             segments,
             clock,
             updates: UpdatesBody::default(),
             replicated: Chunk::default(),
-            answers: Vec::new(),
+            answers: Exclusive::default(),
             next_check: 0,
             next_id: 0,
             sequence: 0,
@@ -118,7 +119,7 @@ impl Worker {
     }
 
     /// How long the next round may wait for work.
-    fn timeout(&self) -> Duration {
+    fn timeout(&mut self) -> Duration {
         let recovers = self.recovery.as_ref().is_some_and(Recovery::is_running);
         if recovers || self.cycle.wants_turn() {
             Duration::ZERO
@@ -176,7 +177,7 @@ impl Worker {
         if refused > 0 {
             tracing::error!(refused, "updates in the log could not be applied");
         }
-        for query in std::mem::take(&mut self.deferred) {
+        for query in std::mem::take(self.deferred.get_mut()) {
             query(&self.view());
         }
     }
@@ -318,7 +319,7 @@ impl Worker {
         let id = about.and_then(|name| self.state.catalogue.find(name.as_bytes()));
         match id.map_or(Ok(true), |id| recovery.advance(&mut self.state, id)) {
             Ok(true) => query(&self.view()),
-            Ok(false) => self.deferred.push(query),
+            Ok(false) => self.deferred.get_mut().push(query),
             // Dropping a query fails it at its sender: no answer is better than an outdated one.
             Err(error) => self.shared.poison(format!(
                 "cannot replay the log: {error}; nothing can be read or updated until the store is restarted"

@@ -11,7 +11,7 @@
 
 mod sync {
     pub use shuttle::sync::atomic::AtomicBool;
-    pub use shuttle::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+    pub use shuttle::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 }
 
 #[path = "../../src/lock.rs"]

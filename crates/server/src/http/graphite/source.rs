@@ -7,7 +7,7 @@ use promql::{Labels, Matcher, NAME, Operator};
 use rrd::definition::{Cf, Definition};
 use rrd::fetch::{FetchRequest, FetchRows};
 use rrd::plan::{Plan, PlanError, plan};
-use store::engine::{RrdStatus, StoreError};
+use store::engine::{KeptBlocks, RrdStatus, StoreError};
 use store::name::RrdName;
 use suggest::MetricRules;
 
@@ -64,14 +64,22 @@ impl GraphiteSource<'_> {
         let list = name_list(self.service)?;
         let candidates = nodes::candidates(&list, self.budget, pattern, true)?;
         let read = |part: &[Candidate]| -> Result<Vec<SourceSeries>, Failure> {
+            let _kept = KeptBlocks::begin();
             let mut all = Vec::new();
             for candidate in part {
                 let Some(name) = &candidate.rrd else { continue };
                 let is_meant = |definition: &Definition| candidates.has_leaf(definition);
-                let Some(Read { definition, rows }) = self.rows(name, wanted, is_meant)? else { continue };
+                let Some(Read { definition, mut rows }) = self.rows(name, wanted, is_meant)? else {
+                    continue;
+                };
                 for (ds, path) in candidates.leaves(candidate, &definition) {
                     self.budget.hold((rows.row_count() * 8 + path.len()) as u64)?;
-                    all.push(SourceSeries { name: path, ..column(&rows, ds) });
+                    let values = match rows.ds_names.len() {
+                        // All of them, without a copy.
+                        1 => std::mem::take(&mut rows.values),
+                        _ => values_of(&rows, ds),
+                    };
+                    all.push(SourceSeries { name: path, ..column(&rows, values) });
                 }
                 if all.len() > FOUND_MAX {
                     return Err(nodes::too_many());
@@ -121,6 +129,7 @@ impl GraphiteSource<'_> {
     }
 
     fn tagged_series(&self, part: &[FoundSeries], wanted: &Wanted<'_>) -> Result<Vec<SourceSeries>, Failure> {
+        let _kept = KeptBlocks::begin();
         let mut all = Vec::new();
         // Data sources of one RRD are read together.
         let mut last: Option<(&RrdName, Option<Read>)> = None;
@@ -134,7 +143,7 @@ impl GraphiteSource<'_> {
             let ds = source.and_then(|source| rows.ds_names.iter().position(|name| *name == source.name));
             let Some(ds) = ds else { continue };
             self.budget.hold(rows.row_count() as u64 * 8)?;
-            let mut series = column(rows, ds);
+            let mut series = column(rows, values_of(rows, ds));
             if one.entry.is_counter {
                 let (mut sum, step) = (0.0, series.step as f64);
                 for value in series.values.iter_mut().filter(|value| !value.is_nan()) {
@@ -191,10 +200,13 @@ impl GraphiteSource<'_> {
     }
 }
 
-/// A data source's rows. A row is shown at its start; the last one, in which the end of the range is, is left out.
-fn column(rows: &FetchRows, ds: usize) -> SourceSeries {
-    let width = rows.ds_names.len().max(1);
-    let mut values: Vec<f64> = rows.values.iter().skip(ds).step_by(width).copied().collect();
+/// The values of a data source.
+fn values_of(rows: &FetchRows, ds: usize) -> Vec<f64> {
+    rows.values.iter().skip(ds).step_by(rows.ds_names.len().max(1)).copied().collect()
+}
+
+/// A data source's rows with these values. A row is shown at its start; the last one, in which the end of the range is, is left out.
+fn column(rows: &FetchRows, mut values: Vec<f64>) -> SourceSeries {
     values.pop();
     let units = i64::from(rows.units_per_second.max(1));
     let step = i64::try_from(rows.step).unwrap_or(i64::MAX);
@@ -298,7 +310,7 @@ mod tests {
             ds_names: vec!["a".to_owned(), "b".to_owned()],
             values: [1.0, 2.0, 4.0, f64::NAN, 3.0, 9.0].iter().flat_map(|value| [*value, 0.0]).collect(),
         };
-        let series = column(&rows, 0);
+        let series = column(&rows, values_of(&rows, 0));
         // The first second has one row, and the last row is left out.
         assert_eq!((series.start, series.step), (1, 1));
         assert_eq!(series.values, [1.0, 3.0, 3.0]);

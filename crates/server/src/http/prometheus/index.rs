@@ -1,7 +1,7 @@
 //! Which RRDs have which metrics: the names of all metrics, each with its series.
 //!
-//! It is made when it is first asked for, and again when names have changed. Cost of a series: 8 bytes. Labels are not kept; they
-//! follow from the name of the RRD.
+//! It is made when it is first asked for, and again when names have changed. Cost of a series: 8 bytes. Labels follow from the name of
+//! the RRD; those of some series that were asked for are kept.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +13,7 @@ use store::engine::RrdStatus;
 use store::name::RrdName;
 use suggest::{Fitting, MetricKind, MetricRules, RRD_LABEL};
 
+use super::kept_labels::KeptLabels;
 use super::label_values::LabelValues;
 use super::pushed::PushedFinder;
 use crate::budget::Share;
@@ -29,7 +30,7 @@ const REST_FACTOR: u32 = 20;
 pub const CF_LABEL: &str = "cf";
 
 /// A series: a data source, or the counter that its rates add up to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entry {
     /// The place of the RRD's name in the list.
     pub rrd: u32,
@@ -49,6 +50,7 @@ pub struct MetricIndex {
     /// How many RRDs have finest rows of so many milliseconds.
     rows: BTreeMap<u64, usize>,
     values: LabelValues,
+    kept: KeptLabels,
     _share: Share,
 }
 
@@ -62,6 +64,51 @@ pub struct FoundSeries {
     pub name: RrdName,
     /// What is known of its RRD.
     pub status: Arc<RrdStatus>,
+}
+
+/// A series whose labels may match: the name of its metric, and its place.
+pub type CandidateSeries<'a> = (&'a str, Entry);
+
+/// Finds which candidates match.
+pub struct SeriesFinder<'a> {
+    index: &'a MetricIndex,
+    service: &'a Service,
+    rules: &'a MetricRules,
+    matchers: &'a [Matcher],
+    pushed: PushedFinder<'a>,
+    /// The RRD of the candidate before: data sources of one RRD follow each other.
+    last: Option<(u32, RrdName, Arc<RrdStatus>)>,
+}
+
+impl SeriesFinder<'_> {
+    /// The series, if it matches. Conditions on `cf` do not count.
+    pub fn find(&mut self, (metric, entry): CandidateSeries<'_>) -> Option<FoundSeries> {
+        let (name, status) = match &self.last {
+            Some((rrd, name, status)) if *rrd == entry.rrd => (name.clone(), Arc::clone(status)),
+            _ => {
+                let name = RrdName::new(self.index.list.name(entry.rrd as usize)).ok()?;
+                let status = Arc::new(self.service.engine.status(&name).ok()?);
+                self.last = Some((entry.rrd, name.clone(), Arc::clone(&status)));
+                (name, status)
+            }
+        };
+        let labels = self.labels(metric, entry, &status.definition)?;
+        let fits = |matcher: &Matcher| matcher.name == CF_LABEL || matcher.matches(labels.get(&matcher.name));
+        self.matchers.iter().all(fits).then_some(FoundSeries { entry, labels, name, status })
+    }
+
+    fn labels(&mut self, metric: &str, entry: Entry, definition: &Arc<Definition>) -> Option<Labels> {
+        if let Some(labels) = self.index.kept.find(entry, definition) {
+            return Some(labels);
+        }
+        let path = path(self.index.list.name(entry.rrd as usize));
+        if let Some(pushed) = self.pushed.find(&path, definition) {
+            return pushed.labels(metric, entry, self.matchers);
+        }
+        let labels = labels(self.rules, &path, definition, metric, entry)?;
+        self.index.kept.keep(entry, definition, &labels);
+        Some(labels)
+    }
 }
 
 /// The index that was made last.
@@ -106,6 +153,7 @@ impl MetricIndex {
             named: Vec::new(),
             rows: BTreeMap::new(),
             values: LabelValues::default(),
+            kept: KeptLabels::new(&service.memory),
             _share: service.memory.share(),
         }
     }
@@ -152,7 +200,8 @@ impl MetricIndex {
         let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
         let tables = metrics.len() as u64 * 64 + named.len() as u64 * 4 + values.bytes();
         share.resize(entries * size_of::<Entry>() as u64 + tables);
-        Ok(MetricIndex { list, metrics, named, rows, values, _share: share })
+        let kept = KeptLabels::new(&service.memory);
+        Ok(MetricIndex { list, metrics, named, rows, values, kept, _share: share })
     }
 
     /// The length of the finest rows of most RRDs; of two as frequent, the longer. `None`: there are no RRDs.
@@ -179,35 +228,30 @@ impl MetricIndex {
         matchers: &[Matcher],
         mut each: impl FnMut(FoundSeries) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let mut last: Option<(u32, RrdName, Arc<RrdStatus>)> = None;
-        let mut finder = PushedFinder::new(service);
-        for (metric, entry) in self.candidates(service, matchers) {
-            let (name, status) = match &last {
-                Some((rrd, name, status)) if *rrd == entry.rrd => (name.clone(), Arc::clone(status)),
-                _ => {
-                    let Ok(name) = RrdName::new(self.list.name(entry.rrd as usize)) else { continue };
-                    let Ok(status) = service.engine.status(&name) else { continue };
-                    (name, Arc::new(status))
-                }
-            };
-            last = Some((entry.rrd, name.clone(), Arc::clone(&status)));
-            let path = path(self.list.name(entry.rrd as usize));
-            let labels = match finder.find(&path, &status.definition) {
-                Some(pushed) => pushed.labels(metric, entry, matchers),
-                None => labels(rules, &path, &status.definition, metric, entry),
-            };
-            let Some(labels) = labels else { continue };
-            let fits =
-                |matcher: &Matcher| matcher.name == CF_LABEL || matcher.matches(labels.get(&matcher.name));
-            if matchers.iter().all(fits) && !each(FoundSeries { entry, labels, name, status })? {
+        let mut finder = self.finder(service, rules, matchers);
+        for candidate in self.candidates(service, matchers) {
+            if let Some(found) = finder.find(candidate)
+                && !each(found)?
+            {
                 break;
             }
         }
         Ok(())
     }
 
+    /// Finds which of [`MetricIndex::candidates`] match.
+    pub fn finder<'a>(
+        &'a self,
+        service: &'a Service,
+        rules: &'a MetricRules,
+        matchers: &'a [Matcher],
+    ) -> SeriesFinder<'a> {
+        let pushed = PushedFinder::new(service);
+        SeriesFinder { index: self, service, rules, matchers, pushed, last: None }
+    }
+
     /// Series whose metric and RRD match, by RRD.
-    fn candidates(&self, service: &Service, matchers: &[Matcher]) -> Vec<(&str, Entry)> {
+    pub fn candidates(&self, service: &Service, matchers: &[Matcher]) -> Vec<CandidateSeries<'_>> {
         let of = |label: &str| matchers.iter().filter(|matcher| matcher.name == label).collect::<Vec<_>>();
         let (names, paths) = (of(NAME), of(RRD_LABEL));
         let exact = |matchers: &[&Matcher]| {

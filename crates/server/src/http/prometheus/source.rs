@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use promql::value::ABSENT;
 use promql::{Matcher, RowKind, Selected, Source, SourceError, SourceSeries, Wanted};
 use rrd::definition::Cf;
 use rrd::grid;
+use store::engine::KeptBlocks;
 use suggest::{MetricKind, MetricRules};
 
 use super::archive::{Archive, Need, archives, cf_of, choose};
-use super::index::{CF_LABEL, FoundSeries, MetricIndex};
+use super::index::{CF_LABEL, CandidateSeries, FoundSeries, MetricIndex};
 use crate::http::failure::Failure;
 use crate::http::rows::Budget;
 use crate::parallel::map_parts;
@@ -74,26 +76,29 @@ struct Implied {
 
 impl Source for StoreSource<'_> {
     fn select(&mut self, wanted: &Wanted<'_>) -> Result<Selected, SourceError> {
-        let mut all = Vec::new();
-        self.index.matching(self.service, self.rules, wanted.matchers, |found| {
-            if all.len() == SERIES_MAX {
-                return Err(too_many());
-            }
-            if all.len() % 1024 == 0 {
-                self.budget.count(0)?;
-            }
-            all.push(found);
-            Ok(true)
-        })?;
-        let read = |part: &[FoundSeries]| -> Result<Selected, Failure> {
+        let all = self.index.candidates(self.service, wanted.matchers);
+        let count = AtomicUsize::new(0);
+        let read = |part: &[CandidateSeries<'_>]| -> Result<Selected, Failure> {
+            // Series come in the order of names, which is often that of their making.
+            let _kept = KeptBlocks::begin();
             let mut reading = Reading::default();
-            part.iter().try_for_each(|found| self.add(wanted, found, &mut reading))?;
+            let mut finder = self.index.finder(self.service, self.rules, wanted.matchers);
+            for (index, candidate) in part.iter().enumerate() {
+                if index % 1024 == 0 {
+                    self.budget.count(0)?;
+                }
+                let Some(found) = finder.find(*candidate) else { continue };
+                if count.fetch_add(1, Ordering::Relaxed) >= SERIES_MAX {
+                    return Err(too_many());
+                }
+                self.add(wanted, &found, &mut reading)?;
+            }
             Ok(reading.selected)
         };
         let mut selected = Selected::default();
         for part in map_parts(&all, SERIES_OF_THREAD, read) {
             let part = part?;
-            selected.series.extend(part.series);
+            add_series(&mut selected.series, part.series);
             part.warnings.into_iter().for_each(|text| note(&mut selected.warnings, text));
             part.infos.into_iter().for_each(|text| note(&mut selected.infos, text));
         }
@@ -111,7 +116,7 @@ impl Source for StoreSource<'_> {
         }
     }
 
-    fn run(&self, count: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), SourceError> {
+    fn run(&self, count: usize, least: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), SourceError> {
         let numbers: Vec<usize> = (0..count).collect();
         let in_turn = |part: &[usize]| {
             part.iter().try_for_each(|number| {
@@ -119,7 +124,7 @@ impl Source for StoreSource<'_> {
                 self.budget.count(0)
             })
         };
-        Ok(map_parts(&numbers, SERIES_OF_THREAD, in_turn).into_iter().collect::<Result<(), Failure>>()?)
+        Ok(map_parts(&numbers, least, in_turn).into_iter().collect::<Result<(), Failure>>()?)
     }
 }
 
@@ -299,6 +304,18 @@ impl Reading {
         self.times = Some(RowTimes { span, numbers, times: Arc::clone(&times) });
         times
     }
+}
+
+/// Adds the series of another thread; those with equal times share them from then on.
+fn add_series(all: &mut Vec<SourceSeries>, mut more: Vec<SourceSeries>) {
+    if let (Some(times), Some(of_more)) =
+        (all.first().map(|series| &series.times), more.first().map(|series| Arc::clone(&series.times)))
+        && *times == of_more
+    {
+        let equal = more.iter_mut().filter(|series| Arc::ptr_eq(&series.times, &of_more));
+        equal.for_each(|series| series.times = Arc::clone(times));
+    }
+    all.append(&mut more);
 }
 
 /// Adds a note, each once, and not too many.

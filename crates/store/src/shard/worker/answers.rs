@@ -47,7 +47,7 @@ impl Worker {
         reply: Reply<Result<T, StoreError>>,
     ) {
         let give: Reply<Done> = Box::new(move |logged| reply(logged.and(result)));
-        self.answers.push(Answer { placeholder: None, give });
+        self.answers.get_mut().push(Answer { placeholder: None, give });
     }
 
     /// Answers for a new RRD once it is in the log and its placeholder is written.
@@ -61,7 +61,7 @@ impl Worker {
         match result {
             Ok(New { id, bytes }) => {
                 let placeholder = Some(NewPlaceholder { name, id, bytes, is_new: true, beside_file });
-                self.answers.push(Answer { placeholder, give: reply });
+                self.answers.get_mut().push(Answer { placeholder, give: reply });
             }
             Err(error) => self.answer_later(Err(error), reply),
         }
@@ -77,7 +77,7 @@ impl Worker {
         match result {
             Ok(New { id, bytes }) => {
                 let placeholder = NewPlaceholder { name, id, bytes, is_new: false, beside_file: true };
-                self.answers.push(Answer { placeholder: Some(placeholder), give: reply });
+                self.answers.get_mut().push(Answer { placeholder: Some(placeholder), give: reply });
             }
             Err(error) => self.answer_later(Err(error), reply),
         }
@@ -127,7 +127,7 @@ impl Worker {
     }
 
     fn refuse_answers(&mut self, error: &StoreError) {
-        for answer in self.answers.drain(..) {
+        for answer in self.answers.get_mut().drain(..) {
             (answer.give)(Err(error.clone()));
         }
     }
@@ -135,7 +135,7 @@ impl Worker {
     fn give_answers(&mut self) {
         let mut given: Vec<(Reply<Done>, Done)> = Vec::new();
         let waits_for_replica = self.shared.waits_for_replica();
-        for Answer { placeholder, give } in std::mem::take(&mut self.answers) {
+        for Answer { placeholder, give } in std::mem::take(self.answers.get_mut()) {
             let result = placeholder.map_or(Ok(()), |placeholder| self.place(&placeholder));
             if self.shared.options.sync_always || waits_for_replica {
                 given.push((give, result));

@@ -51,7 +51,7 @@ impl Worker {
             Ok(()) => reply((batch, failures)),
             Err(error) => reply(refuse_all(batch, &error)),
         });
-        self.answers.push(Answer { placeholder: None, give });
+        self.answers.get_mut().push(Answer { placeholder: None, give });
     }
 
     /// Applies arguments up to the first that is refused, and lists the rows they write.
