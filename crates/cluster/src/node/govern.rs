@@ -9,9 +9,9 @@ use crate::message::{Content, Message};
 
 /// Notes that are read at the start: all nodes' beats of some minutes, with the plan among them.
 const NOTES_AT_START: u64 = 20_000;
-/// Own beats between two looks at whether the plan is good: who starts at the same time is planned for together.
+/// Own beats between two looks at whether the plan is good: those that start at the same time are planned for together.
 const PLAN_BEATS: u32 = 10;
-/// Own beats between two times that a plan is written again, so that whoever starts finds it among the last notes.
+/// Own beats between two times that a plan is written again, so that a node that starts finds it among the last notes.
 const REPEAT_BEATS: u32 = 120;
 /// Own beats that a node has to live before it takes a partition from another one that leads it.
 const SETTLED_BEATS: u32 = 10;
