@@ -147,7 +147,7 @@ impl Govern<'_> {
         }
     }
 
-    /// Has replicas claim what they should lead and no node does, or somebody else who should not.
+    /// Has replicas claim what they should lead and no node does, or another one who should not.
     fn claim(&self, members: &Members) {
         let name = &*self.inner.options.name;
         for (partition, replica) in lock(&self.inner.replicas).iter() {
