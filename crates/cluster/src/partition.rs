@@ -111,7 +111,7 @@ pub struct Replica {
 struct Shared {
     options: ReplicaOptions,
     log: Arc<dyn ReplicatedLog>,
-    /// It is to lead, if nobody else does so by then.
+    /// It is to lead, if no other replica does by then.
     wants_lead: AtomicBool,
     stopping: AtomicBool,
     state: Mutex<State>,

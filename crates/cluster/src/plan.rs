@@ -1,6 +1,6 @@
 //! Which nodes have which partitions, and which of them should lead.
 //!
-//! A plan is kept in the log, because it follows from the one before: when a node comes or goes, only its share moves. What a plan says is a wish. Who
+//! A plan is kept in the log, because it follows from the one before: when a node comes or goes, only its share moves. A plan is not binding. Who
 //! leads is decided in each partition alone, and a replica that has to go stays until the others are ready.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -160,7 +160,7 @@ impl Fleet {
         }
     }
 
-    /// Sends some updates to whoever leads, and does not wait for the answer.
+    /// Sends some updates to the leader, and does not wait for the answer.
     fn update(&mut self) {
         let Some(engine) = self.leader() else { return std::thread::sleep(Duration::from_millis(5)) };
         let mut batch = UpdateBatch::default();
