@@ -1,6 +1,7 @@
 //! Networks that cut, delay and swallow.
 
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
@@ -11,8 +12,8 @@ enum Trouble {
     Cut(u64),
     /// Passes each piece on after so many milliseconds.
     Delay(u64),
-    /// Lets half a kilobyte of the first stream pass every 40 ms, and all of the other.
-    Slow,
+    /// Lets a kilobyte of the first stream pass, more once this is set, and all of the other.
+    Hold(&'static AtomicBool),
     /// Swallows everything after so many bytes from the agent, and says nothing.
     Swallow(u64),
 }
@@ -44,8 +45,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream, trouble: Trouble) {
             Trouble::Cut(most) | Trouble::Swallow(most) => {
                 (most.saturating_sub(passed)).min(bytes as u64) as usize
             }
-            Trouble::Slow => {
-                std::thread::sleep(Duration::from_millis(if is_live { 0 } else { 40 }));
+            Trouble::Hold(is_over) => {
+                while !is_live && passed > 1024 && !is_over.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
                 bytes
             }
             Trouble::Delay(milliseconds) => {
@@ -110,8 +113,9 @@ fn a_network_that_swallows_everything_is_noticed() {
 #[test]
 fn a_reading_does_not_wait_for_the_backlog_of_another_rrd() {
     const LAST: i64 = 1_000;
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
     let mut world = World::new(Kind::Stripes);
-    world.agent_port = network(world.port, || Trouble::Slow);
+    world.agent_port = network(world.port, || Trouble::Hold(&IS_OVER));
     (world.pause, world.burst) = (0, LAST);
     world.daemon.start();
     world.start_agent(LAST);
@@ -122,6 +126,7 @@ fn a_reading_does_not_wait_for_the_backlog_of_another_rrd() {
         rows.last().is_some_and(|rows| rows[LAST as usize].is_some()).then_some(rows)
     });
     assert_eq!(rows[0][LAST as usize], None, "{}", world.daemon.log());
+    IS_OVER.store(true, Ordering::Relaxed);
     world.wait_until_done();
     world.check(1, LAST, "both lanes");
 }
