@@ -958,6 +958,18 @@ mod tests {
         write("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60s:1d\n");
         write("storage-aggregation.conf", "[all]\npattern = .*\naggregationMethod = average\n");
         let uncommented = uncommented.replace("/etc/carbon", carbon.path().to_str().unwrap());
-        parse(&uncommented, "roundel.example.toml, uncommented").unwrap();
+        // A node of a cluster does not do all the rest, and has one log of two.
+        let (before, after) = uncommented.split_once("[cluster]\n").unwrap();
+        let (cluster, after) = after.split_once("[agents]\n").unwrap();
+        parse(&format!("{before}[agents]\n{after}"), "roundel.example.toml, uncommented").unwrap();
+        let (node, kafka) = cluster.split_once("[cluster.kafka]\n").unwrap();
+        let without_directory = node.lines().filter(|line| !line.starts_with("directory = "));
+        let without_directory: Vec<&str> = without_directory.collect();
+        for section in
+            [node.to_owned(), format!("{}\n[cluster.kafka]\n{kafka}", without_directory.join("\n"))]
+        {
+            let settings = parse(&format!("[cluster]\n{section}"), "[cluster], uncommented").unwrap();
+            assert!(settings.cluster.is_some());
+        }
     }
 }
