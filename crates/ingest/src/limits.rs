@@ -107,7 +107,8 @@ impl NewRrds {
         }
         (self.minute, self.unpromised) = (minute, self.per_minute);
         // Those that want little first: what they leave of equal shares is for those that want more.
-        before.sort_unstable_by_key(|(_, asked)| *asked);
+        // By name among equals: the order of the table is another one in each process.
+        before.sort_unstable_by(|(one, asked), (other, others)| asked.cmp(others).then_with(|| one.cmp(other)));
         let mut left = self.per_minute - self.per_minute / UNPROMISED;
         let count = before.len();
         for (place, (who, asked)) in before.into_iter().enumerate() {
@@ -201,6 +202,8 @@ mod tests {
         assert_eq!(new.admit("a", 59, 1), Err(NewLimit::PerMinute(2)));
         assert_eq!(new.admit("b", 59, 1), Ok(()));
         assert_eq!(new.admit("c", 59, 2), Err(NewLimit::PerMinute(2)));
+        // One of two is promised to each of "c" and "a": of equals the first by name is served first, so "b" goes without.
+        assert_eq!(new.admit("b", 60, 2), Err(NewLimit::PerMinute(2)));
         assert_eq!(new.admit("c", 60, 2), Ok(()));
         assert_eq!(new.admit("a", 180, 10), Err(NewLimit::InAll(10)));
         assert_eq!(NewRrds::new(0, 10).admit("a", 0, 0), Err(NewLimit::PerMinute(0)));
