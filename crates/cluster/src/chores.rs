@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use crate::lock::lock;
+
 type Work = Box<dyn FnOnce() + Send>;
 
 /// Something to do, at some time.
@@ -50,7 +52,7 @@ struct Board {
 
 impl Board {
     fn list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.list)
     }
 
     /// The next chore, once it is due; `None` at the end, when all are done.
@@ -95,7 +97,7 @@ impl Chores {
                     work();
                 }
             })?;
-            chores.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+            lock(&chores.threads).push(thread);
         }
         Ok(chores)
     }
@@ -123,7 +125,7 @@ impl Chores {
     pub(crate) fn stop(&self) {
         self.board.list().is_stopping = true;
         self.board.changed.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             // A chore may drop the last reference to the chores.
             if thread.thread().id() != std::thread::current().id() {

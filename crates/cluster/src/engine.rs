@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rrd::content::Rrd;
@@ -36,6 +36,7 @@ use self::gate::Gate;
 use crate::chores::Chores;
 use crate::handshake::Membership;
 use crate::key;
+use crate::lock::lock;
 use crate::node::Node;
 use crate::partition::Copier;
 use crate::peer::Peer;
@@ -95,7 +96,7 @@ struct Hub {
 impl Hub {
     /// The node, as one that can be asked.
     fn peer(&self, node: &NodeAddress) -> io::Result<Arc<Peer>> {
-        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut peers = lock(&self.peers);
         if let Some(known) = peers.get(node) {
             return Ok(Arc::clone(known));
         }
@@ -383,7 +384,7 @@ impl Engine for ClusterEngine {
         self.hub.is_stopping.store(true, Ordering::SeqCst);
         self.hub.retries.stop();
         self.hub.reads.stop();
-        let peers = std::mem::take(&mut *self.hub.peers.lock().unwrap_or_else(PoisonError::into_inner));
+        let peers = std::mem::take(&mut *lock(&self.hub.peers));
         peers.into_values().for_each(|peer| peer.stop());
         Ok(())
     }

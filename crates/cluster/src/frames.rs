@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use crate::wire::MESSAGE_BYTES_MAX;
 
 /// Bytes before the piece of a message.
@@ -72,7 +73,7 @@ impl Outbox {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     /// Adds a message; false when the connection is closed.

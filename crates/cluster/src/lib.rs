@@ -13,6 +13,7 @@ mod execute;
 mod frames;
 pub mod handshake;
 pub mod key;
+mod lock;
 pub mod log;
 pub mod members;
 pub mod message;

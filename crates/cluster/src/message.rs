@@ -166,6 +166,9 @@ pub enum Verdict<'b> {
     Leads,
     /// These bytes are the next ones.
     Append(&'b [u8]),
+    /// They follow something that did not come: a leader writes records once those before were accepted, so who finds this lacks something that the
+    /// log had, or is a copy of something else.
+    Gap,
     /// Nothing: it was stored twice, or its writer did not lead when it was stored.
     Nothing,
 }
@@ -179,8 +182,7 @@ impl Accepted {
                 (self.epoch, self.leader, self.end) = (message.epoch, message.writer, self.whole);
                 Verdict::Leads
             }
-            // What does not begin where the last one ended was stored twice, or in another order. A leader that does not see its
-            // records accepted appends them again.
+            // What begins before was stored twice. A leader that does not see its records accepted appends them again.
             Content::Records { from, bytes, is_whole }
                 if self.epoch > 0
                     && (message.epoch, message.writer) == (self.epoch, self.leader)
@@ -191,6 +193,11 @@ impl Accepted {
                     self.whole = self.end;
                 }
                 Verdict::Append(bytes)
+            }
+            Content::Records { from, .. }
+                if (message.epoch, message.writer) == (self.epoch, self.leader) && from > self.end =>
+            {
+                Verdict::Gap
             }
             Content::Claim | Content::Records { .. } | Content::Note(_) => Verdict::Nothing,
         }
@@ -252,7 +259,7 @@ mod tests {
         assert_eq!(accepted.take(&message(1, 10, records(96, b"ab"))), Verdict::Append(b"ab"));
         // Stored twice, and after a gap.
         assert_eq!(accepted.take(&message(1, 10, records(96, b"ab"))), Verdict::Nothing);
-        assert_eq!(accepted.take(&message(1, 10, records(99, b"d"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, records(99, b"d"))), Verdict::Gap);
         assert_eq!(accepted.take(&message(2, 11, Content::Claim)), Verdict::Leads);
         // The former leader does not know yet.
         assert_eq!(accepted.take(&message(1, 10, records(98, b"c"))), Verdict::Nothing);
@@ -271,7 +278,7 @@ mod tests {
         assert_eq!((accepted.end.offset, accepted.whole.offset), (3, 2));
         let mut other = accepted;
         assert_eq!(accepted.take(&message(2, 11, Content::Claim)), Verdict::Leads);
-        assert_eq!(accepted.take(&message(2, 11, records(3, b"d"))), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, records(3, b"d"))), Verdict::Nothing);
         assert_eq!(accepted.take(&message(2, 11, records(2, b"D"))), Verdict::Append(b"D"));
         assert_eq!(other.take(&message(1, 10, records(3, b"d"))), Verdict::Append(b"d"));
         assert_eq!(other.whole.offset, 4);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use store::engine::{Engine, StoreError};
 use store::identity::Identity;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use crate::lock::lock;
 use crate::log::{LogError, ReplicatedLog};
 use crate::members::{Beat, Known, Members, Note, ReplicaBeat};
 use crate::message::{Content, Message, WriterId};
@@ -26,6 +27,9 @@ use crate::routes::{NodeAddress, Route, Routes};
 
 /// How often a node says that it lives.
 pub const BEAT: Duration = Duration::from_millis(500);
+
+/// Copies of a partition that are kept to be looked at: whatever makes them must not fill the disk.
+const ASIDE_MAX: u32 = 3;
 
 /// What a node is made of.
 #[derive(Clone)]
@@ -107,10 +111,6 @@ struct Inner {
     stopping: AtomicBool,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The identity of a partition's store.
 fn identity(cluster: &str, partition: u32) -> Identity {
     let name = format!("{cluster}/{partition}");
@@ -142,7 +142,9 @@ impl Home for Directory {
     fn put_aside(&self) -> io::Result<String> {
         let name = self.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let aside = |count: u32| self.0.with_file_name(format!("{name}.differs-{count}"));
-        let free = (1..).map(aside).find(|path| !path.exists()).unwrap_or_else(|| aside(0));
+        let free = (1..=ASIDE_MAX).map(aside).find(|path| !path.exists()).ok_or_else(|| {
+            io::Error::other(format!("{ASIDE_MAX} copies are kept already: look at them and remove them"))
+        })?;
         std::fs::rename(&self.0, &free)?;
         Ok(free.display().to_string())
     }

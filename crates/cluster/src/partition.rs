@@ -24,6 +24,7 @@ use store::stripes::Stripes;
 
 pub use copy::{CopyFile, CopyFileKind, CopyHead, ReplicaCopy, assemble};
 
+use crate::lock::lock;
 use crate::log::ReplicatedLog;
 use crate::message::{Accepted, WriterId};
 
@@ -93,9 +94,9 @@ pub struct ReplicaStatus {
     pub epoch: u32,
     /// Who leads in it.
     pub leader: WriterId,
-    /// The offset of the next message.
+    /// The offset of the first message of which its store does not have everything.
     pub next: u64,
-    /// Where its log ends, as far as it was accepted.
+    /// Where the log of its store ends, as far as it was accepted.
     pub end: Position,
     /// Why it does not go on, if it does not.
     pub fault: Option<String>,
@@ -143,7 +144,7 @@ struct Settled {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn is_stopping(&self) -> bool {
@@ -206,8 +207,8 @@ impl Replica {
             is_caught_up: state.is_caught_up,
             epoch: state.accepted.epoch,
             leader: state.accepted.leader,
-            next: state.next,
-            end: state.accepted.whole,
+            next: state.settled.next,
+            end: state.settled.accepted.whole,
             fault: state.fault.clone(),
         }
     }
@@ -216,7 +217,7 @@ impl Replica {
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.changed.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {

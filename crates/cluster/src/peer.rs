@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use rustls::pki_types::ServerName;
 
 use crate::frames::{Arrival, Inbox, Kind, Outbox};
 use crate::handshake::{self, Membership};
+use crate::lock::lock;
 use crate::room::{Room, Taken};
 use crate::routes::NodeAddress;
 use crate::stream::{ReadHalf, Stream};
@@ -121,10 +122,6 @@ impl Drop for Peer {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Lane {

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
+
 /// What a message counts beside its bytes: maps, threads and callbacks have entries for it.
 const MESSAGE_COST: usize = 4096;
 
@@ -28,7 +30,7 @@ impl Room {
     /// Takes room for a message, which may be larger than all of it if there is nothing else; `None` when there is none until then.
     pub(crate) fn take(self: &Arc<Self>, message_bytes: usize, until: Instant) -> Option<Taken> {
         let bytes = message_bytes + MESSAGE_COST;
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&self.taken);
         while *taken > 0 && *taken + bytes > self.bytes_max {
             let left = until.saturating_duration_since(Instant::now());
             if left == Duration::ZERO {
@@ -43,7 +45,7 @@ impl Room {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        *self.room.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        *lock(&self.room.taken) -= self.bytes;
         self.room.freed.notify_all();
     }
 }

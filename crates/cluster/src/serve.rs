@@ -11,7 +11,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use crate::engine::passes;
 use crate::execute;
 use crate::frames::{Arrival, Inbox, Kind, Outbox};
 use crate::handshake::{self, Membership};
+use crate::lock::lock;
 use crate::room::{Room, Taken};
 use crate::routes::Routes;
 use crate::stream::Stream;
@@ -55,10 +56,6 @@ struct House {
     strangers: AtomicUsize,
     connections: Mutex<HashMap<u64, TcpStream>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Listens for other nodes, until it is stopped or dropped.

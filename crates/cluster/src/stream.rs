@@ -2,10 +2,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustls::Connection;
+
+use crate::lock::lock;
 
 /// How long a read waits before its thread looks around.
 pub(crate) const READ_WAIT: Duration = Duration::from_millis(200);
@@ -43,10 +45,6 @@ struct Session {
     connection: Mutex<Connection>,
     /// Held while ciphertext goes to the socket, so that records leave in their order.
     sending: Mutex<()>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {

@@ -106,9 +106,9 @@ impl NewRrds {
             before.clear();
         }
         (self.minute, self.unpromised) = (minute, self.per_minute);
-        // Those that want little first: what they leave of equal shares is for those that want more.
-        // By name among equals: the order of the table is another one in each process.
-        before.sort_unstable_by(|(one, asked), (other, others)| asked.cmp(others).then_with(|| one.cmp(other)));
+        // Those that want little first: what they leave of equal shares is for those that want more. Among equals by name: the order
+        // of the table is another one in each process.
+        before.sort_unstable_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
         let mut left = self.per_minute - self.per_minute / UNPROMISED;
         let count = before.len();
         for (place, (who, asked)) in before.into_iter().enumerate() {

@@ -99,6 +99,8 @@ pub trait LogCopy: Replica {
     /// # Errors
     /// When nothing can be logged.
     fn check_copies(&self) -> Result<(), StoreError>;
+    /// Whether something of the replicated log did not fit, so that this is no copy of what it says.
+    fn differs(&self) -> bool;
     /// Makes the logs durable, without waiting for anything but the disk.
     ///
     /// # Errors

@@ -174,6 +174,8 @@ pub struct Shared {
     pub log_waits: Waiting,
     /// What a damaged checkpoint has cost.
     pub lost: LostRrds,
+    /// A record of another server's log did not fit the state.
+    pub differs: AtomicBool,
     /// Answers that wait for a follower.
     pub replica_wait: ReplicaWait,
     placeholders: Option<Arc<Placeholders>>,

@@ -6,13 +6,14 @@
 //! were already on their way after it ([`crate::wire::Ask::round`]), even if it leads again by then.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use store::engine::{Engine, StoreError};
 
 use super::Hub;
 use super::updates::Part;
+use crate::lock::lock;
 use crate::routes::NodeAddress;
 
 /// How long it counts who leads according to a node that does not, against what this node knows.
@@ -48,7 +49,7 @@ struct Parts {
 
 impl Gate {
     fn parts(&self) -> MutexGuard<'_, Parts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

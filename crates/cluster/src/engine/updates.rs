@@ -4,7 +4,7 @@
 //! one is refused. So in a line that may have been applied already, such a refusal means that it was, and only there.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rrd::update::UpdateError;
@@ -14,6 +14,7 @@ use super::errand::Trial;
 use super::gate::After;
 use super::{Hub, is_outcome_unknown, passes, shown};
 use crate::key;
+use crate::lock::lock;
 use crate::peer::NoAnswer;
 use crate::routes::NodeAddress;
 use crate::wire::{Answer, Ask, Told};
@@ -30,7 +31,7 @@ struct Whole {
 
 impl Whole {
     fn add(&self, failure: UpdateFailure) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+        lock(&self.failures).push(failure);
     }
 
     /// A part is done.
@@ -38,9 +39,9 @@ impl Whole {
         if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
             return;
         }
-        let mut failures = std::mem::take(&mut *self.failures.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut failures = std::mem::take(&mut *lock(&self.failures));
         failures.sort_by_key(|failure| failure.line);
-        let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reply = lock(&self.reply).take();
         if let Some(reply) = reply {
             reply(failures);
         }

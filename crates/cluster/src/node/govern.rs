@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Inner, lock};
+use super::Inner;
+use crate::lock::lock;
 use crate::log::{LogError, LogReader};
 use crate::members::{Members, Note};
 use crate::message::{Content, Message};

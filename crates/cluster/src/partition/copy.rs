@@ -9,8 +9,7 @@ use store::engine::{Engine, StoreError};
 use store::filenames;
 use store::replication::{History, Mark, Position};
 
-use super::{Replica, Settled, Shared};
-use crate::message::Accepted;
+use super::Replica;
 
 /// Attempts to find a moment in which no checkpoint ends.
 const ATTEMPTS: usize = 10;
@@ -78,14 +77,6 @@ impl Replica {
             }
         }
         Err(StoreError::Unavailable("this replica is too busy to be copied; try again".into()))
-    }
-}
-
-impl Shared {
-    /// The mark of the last settled moment.
-    fn mark(&self, identity: &str) -> Mark {
-        let Settled { accepted: Accepted { epoch, leader, whole: end, .. }, next } = self.state().settled;
-        Mark { log: identity.to_owned(), next, epoch, leader, end }
     }
 }
 

@@ -75,11 +75,7 @@ impl From<LogError> for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        match error {
-            // A record that does not fit.
-            StoreError::Poisoned(text) => Fault::Differs(text),
-            error => Fault::Passing(error.to_string()),
-        }
+        Fault::Passing(error.to_string())
     }
 }
 
@@ -174,7 +170,7 @@ impl Life {
             .home
             .open()
             .map_err(|error| passing("cannot open the directory of the replica", error))?;
-        let mark = Mark::load(&*disk).map_err(|error| Fault::Differs(error.to_string()))?;
+        let mark = Mark::load(&*disk).map_err(|error| Fault::Passing(error.to_string()))?;
         if let Some(mark) = mark.as_ref().filter(|mark| mark.log != identity) {
             return Err(Fault::Passing(format!(
                 "this replica is a copy of the log \"{}\", and the log is now \"{identity}\": is another topic meant, or was it made again?",
@@ -368,6 +364,13 @@ impl Life {
                 }
                 return Ok(None);
             }
+            Verdict::Gap => {
+                let what = format!(
+                    "it begins after {}, where what this replica has of the partition ends",
+                    accepted.end
+                );
+                return Err(Fault::Differs(at(&what)));
+            }
             Verdict::Nothing => {}
         }
         self.settle();
@@ -383,7 +386,13 @@ impl Life {
             let (sender, done) = mpsc::sync_channel(1);
             let reply = Box::new(move |result| drop(sender.send(result)));
             Replica::replicate(&*self.engine, 0, *from, records, reply);
-            *from = done.recv().unwrap_or(Err(StoreError::Stopping))?;
+            *from = done.recv().unwrap_or(Err(StoreError::Stopping)).map_err(|error| {
+                // Of a disk that fails, the next attempt may know better.
+                match self.engine.differs() {
+                    true => Fault::Differs(error.to_string()),
+                    false => error.into(),
+                }
+            })?;
             *whole = 0;
             // Also when more is pending that is not whole: a checkpoint may wait for this.
             self.shared.state().settled = *moment;

@@ -1,14 +1,15 @@
 //! The mark of a replica: the file REPLICATED, which is written before each checkpoint, from time to time, and at the end.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use store::disk::Disk;
 use store::replication::{Confirmation, Mark, Position};
 
 use super::{Settled, Shared};
+use crate::lock::lock;
 use crate::message::Accepted;
 
 /// How often a wait looks whether the shard is stopping.
@@ -34,11 +35,16 @@ impl Shared {
         sync: &dyn Fn() -> io::Result<()>,
     ) -> io::Result<()> {
         // One at a time, so that a later mark is never replaced by an earlier one.
-        let _turn = self.marking.lock().unwrap_or_else(PoisonError::into_inner);
-        let Settled { accepted, next } = self.state().settled;
+        let _turn = lock(&self.marking);
+        let mark = self.mark(identity);
         sync()?;
-        let Accepted { epoch, leader, whole: end, .. } = accepted;
-        Mark { log: identity.to_owned(), next, epoch, leader, end }.store(disk)
+        mark.store(disk)
+    }
+
+    /// The mark of the last settled moment.
+    pub(super) fn mark(&self, identity: &str) -> Mark {
+        let Settled { accepted: Accepted { epoch, leader, whole: end, .. }, next } = self.state().settled;
+        Mark { log: identity.to_owned(), next, epoch, leader, end }
     }
 }
 

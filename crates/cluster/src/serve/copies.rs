@@ -1,11 +1,12 @@
 //! Copies of replicas that other nodes are fetching: each is held until it was not asked for in a while.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use store::engine::StoreError;
 
+use crate::lock::lock;
 use crate::partition::ReplicaCopy;
 use crate::routes::Routes;
 use crate::wire::{Answer, Request};
@@ -52,7 +53,7 @@ impl Copies {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn begin(&self, routes: &dyn Routes, partition: u32) -> Result<Answer, StoreError> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rrd::plan::PlanError;
 use rrd::tune::TuneError;
@@ -17,6 +17,8 @@ use store::transfer::{Cursor, DecodeError, put_signed, varint};
 
 use super::answer::{put_time, take_time};
 use super::{name, put_name, put_text, text};
+
+use crate::lock::lock;
 
 const NAMES: [NameError; 5] =
     [NameError::Empty, NameError::TooLong, NameError::TooLongForFiles, NameError::Nul, NameError::Outside];
@@ -31,7 +33,7 @@ const UNSPOKEN: &str = "the other node refuses it; see its log";
 /// The sentence as one that lives as long as the process: the errors of the store hold such.
 fn kept(sentence: &str) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = lock(&KEPT);
     if let Some(known) = all.get(sentence) {
         return known;
     }

@@ -19,7 +19,8 @@ use store::disk::Disk;
 use store::engine::{CreateRequest, Engine, UpdateBatch};
 use store::identity::Identity;
 use store::name::RrdName;
-use store::stripes::{Options, ShardOptions};
+use store::replication::{Mark, Position};
+use store::stripes::{Options, ShardOptions, Stripes};
 
 use crate::simulated::{Faults, NodeLog, SimLog};
 
@@ -36,9 +37,9 @@ fn identity() -> Identity {
     Identity { id: *b"a partition's id", seed: 7, shard_count: 1 }
 }
 
-/// A simulated disk that stays when the replica's store is put aside.
+/// A simulated disk, another one once the replica's store was put aside; and how often it was.
 #[derive(Clone)]
-struct SimHome(Arc<Mutex<SimDisk>>);
+struct SimHome(Arc<Mutex<SimDisk>>, Arc<AtomicU64>);
 
 impl Home for SimHome {
     fn open(&self) -> io::Result<Arc<dyn Disk>> {
@@ -51,6 +52,7 @@ impl Home for SimHome {
 
     fn put_aside(&self) -> io::Result<String> {
         *self.0.lock().unwrap() = SimDisk::new(1);
+        self.1.fetch_add(1, Ordering::Relaxed);
         Ok("nowhere".into())
     }
 }
@@ -64,7 +66,7 @@ struct Node {
 
 impl Node {
     fn start(disk: SimDisk, log: Arc<NodeLog>, random: &mut Random) -> Node {
-        let home = SimHome(Arc::new(Mutex::new(disk)));
+        let home = SimHome(Arc::new(Mutex::new(disk)), Arc::default());
         let shard = ShardOptions {
             sync_always: random.below(4) == 0,
             sync_interval: Duration::from_millis(20 << random.below(4)),
@@ -384,4 +386,76 @@ fn a_replica_stands_still_and_says_so_when_the_log_has_forgotten_what_it_lacks()
     // The others are not concerned.
     fleet.update();
     fleet.wait_for_leader().sync().unwrap();
+}
+
+/// Stops the last node; its store is opened as one that no log is followed by, up to `end`, gets an update, and the mark says that all of it was accepted.
+fn tamper(fleet: &mut Fleet, end: Option<Position>, name: &RrdName, values: &str) {
+    let node = NODES - 1;
+    fleet.nodes[node].replica.stop();
+    let disk = fleet.nodes[node].killed(false);
+    let mark = Mark::load(&*disk.handle()).unwrap().unwrap();
+    let shard = ShardOptions { log_end: Some(end.unwrap_or(mark.end)), ..ShardOptions::default() };
+    let options = Options { identity: Some(identity()), shard, ..Options::default() };
+    let store = Stripes::open(disk.handle(), &options).unwrap();
+    store.updatev(name, values.as_bytes()).unwrap();
+    let end = store.replica().unwrap().moment()[0];
+    store.stop().unwrap();
+    Mark { end, ..mark }.store(&*disk.handle()).unwrap();
+    let new = Node::start(disk, fleet.log.node(), &mut fleet.random);
+    drop(std::mem::replace(&mut fleet.nodes[node], new));
+}
+
+/// Updates until the last node's store was put aside, and all are the same again.
+fn updated_until_it_is_made_again(fleet: &mut Fleet) {
+    let aside = Arc::clone(&fleet.nodes[NODES - 1].home.1);
+    wait_for("a copy that is put aside", || {
+        fleet.update();
+        std::thread::sleep(Duration::from_millis(20));
+        (aside.load(Ordering::Relaxed) > 0).then_some(())
+    });
+    fleet.settle();
+    fleet.check();
+    assert_eq!(aside.load(Ordering::Relaxed), 1);
+}
+
+fn small_fleet(seed: u64) -> Fleet {
+    let mut fleet = Fleet::new(seed, Faults::default());
+    fleet.lead(0);
+    fleet.wait_for_leader();
+    fleet.create_all();
+    fleet.update();
+    fleet.settle();
+    fleet.lead(0);
+    wait_for("the first node to lead", || fleet.nodes[0].replica.leads().then_some(()));
+    fleet
+}
+
+#[test]
+fn a_replica_that_has_more_than_was_accepted_is_made_again() {
+    let mut fleet = small_fleet(4);
+    tamper(&mut fleet, None, &name(0), &format!("{}:1", START + 1_000_000));
+    updated_until_it_is_made_again(&mut fleet);
+}
+
+#[test]
+fn a_replica_whose_rrds_differ_is_made_again() {
+    let mut fleet = small_fleet(5);
+    let engine = fleet.wait_for_leader();
+    // One that gets no more updates, which would make the newest values the same again: that is what is compared.
+    let still = RrdName::new(b"other/still.rrd").unwrap();
+    engine.copy(&name(0), &still).unwrap();
+    engine.sync().unwrap();
+    let before = engine.replica().unwrap().moment()[0];
+    wait_for("the copy", || (fleet.nodes[NODES - 1].replica.status().end == before).then_some(()));
+    fleet.now += 1;
+    engine.updatev(&still, format!("{}:111", fleet.now).as_bytes()).unwrap();
+    // A node that does not lead any more closes its store, which must not be held.
+    drop(engine);
+    wait_for("the update", || (fleet.nodes[NODES - 1].replica.status().end > before).then_some(()));
+    let after = fleet.nodes[NODES - 1].replica.status().end;
+    let other = format!("{}:222", fleet.now);
+    tamper(&mut fleet, Some(before), &still, &other);
+    let mark = Mark::load(&*fleet.nodes[NODES - 1].home.0.lock().unwrap().handle()).unwrap().unwrap();
+    assert_eq!(mark.end, after, "a record of the same length");
+    updated_until_it_is_made_again(&mut fleet);
 }

@@ -73,8 +73,8 @@ impl Mark {
     pub fn decode(text: &str) -> Result<Mark, OpenError> {
         let damaged = || {
             OpenError::new(
-                "the file REPLICATED of the store is damaged: how far this copy is the same as the others is not known, and it has to be \
-                 made again",
+                "the file REPLICATED of the store is damaged: how far this copy is the same as the others is not known; remove its \
+                 directory, and it is made again",
             )
         };
         let covered = text.rfind("crc32c ").ok_or_else(damaged)?;

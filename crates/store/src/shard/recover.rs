@@ -396,6 +396,7 @@ fn start(
         refuses: false.into(),
         log_waits: Default::default(),
         lost,
+        differs: false.into(),
         replica_wait: ReplicaWait::new(options.replica_patience),
         placeholders,
         index,

@@ -1,5 +1,7 @@
 //! A striped store as a replica: the primary's and the follower's side of [`crate::replication`].
 
+use std::sync::atomic::Ordering;
+
 use super::Stripes;
 use crate::engine::{Reply, StoreError};
 use crate::identity::Identity;
@@ -216,6 +218,10 @@ impl LogCopy for Stripes {
     fn check_copies(&self) -> Result<(), StoreError> {
         self.core.shards.iter().for_each(|shard| self.core.send(shard, Command::Check(Box::new(drop))));
         Ok(())
+    }
+
+    fn differs(&self) -> bool {
+        self.core.shards.iter().any(|shard| shard.shared.differs.load(Ordering::Acquire))
     }
 
     fn sync_logs(&self) -> Result<(), StoreError> {

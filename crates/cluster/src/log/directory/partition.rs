@@ -7,12 +7,13 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::{damaged, failed, partition_path};
+use crate::lock::lock;
 use crate::log::{LogError, MESSAGE_BYTES_MAX, Stored};
 
 /// The first bytes of the file.
@@ -180,7 +181,7 @@ impl Appender {
 
     /// Appends a message, and syncs.
     pub(super) fn append(&self, message: &[u8]) -> Result<(), LogError> {
-        let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.file);
         if open.is_none() {
             *open = Some(self.open()?);
         }
@@ -383,8 +384,4 @@ impl Cursor {
         }
         Ok(at)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

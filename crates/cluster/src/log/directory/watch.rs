@@ -5,12 +5,14 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+
+use crate::lock::lock;
 
 /// How often a reader looks that nothing wakes.
 const UNWATCHED: Duration = Duration::from_millis(5);
@@ -32,7 +34,7 @@ struct Changes {
 
 impl Changes {
     fn lock(&self) -> MutexGuard<'_, u64> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.count)
     }
 
     fn add(&self) {

@@ -1,7 +1,7 @@
 //! Appends, by producers that wait until a message is stored on all replicas that are in sync.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -11,6 +11,7 @@ use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
 use super::errors::Blame;
 use super::talk::Talk;
 use super::{KafkaOptions, OVERHEAD_BYTES};
+use crate::lock::lock;
 use crate::log::{LogError, MESSAGE_BYTES_MAX};
 
 /// How long after its time a report may come.
@@ -53,7 +54,7 @@ impl Producers {
     pub(super) fn append(&self, partition: i32, message: &[u8]) -> Result<(), LogError> {
         // Always the same one: two could exchange the order of messages.
         let slot = &self.producers[partition as usize % self.producers.len()];
-        let producer = slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let producer = lock(slot).clone();
         let (waiting, report) = sync_channel(1);
         let record = BaseRecord::<(), [u8], _>::with_opaque_to(&self.options.topic, Box::new(waiting))
             .partition(partition)
@@ -76,7 +77,7 @@ impl Producers {
     /// An idempotent producer that lost track of what is stored does nothing more. Another one can: of what it repeats, the first counts.
     fn replace_if_dead(&self, slot: &Mutex<Arc<ThreadedProducer<Talk>>>, dead: &Arc<ThreadedProducer<Talk>>) {
         let Some((code, why)) = dead.client().fatal_error() else { return };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(slot);
         if Arc::ptr_eq(&slot, dead) {
             tracing::warn!("Kafka's client (appends): {code}: {why}; another producer takes its place");
             match make(&self.config, &self.blame) {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::errors::Blame;
 use super::talk::Talk;
 use super::{KafkaOptions, OVERHEAD_BYTES, ask_bounds};
+use crate::lock::lock;
 use crate::log::{LogError, LogReader, MESSAGE_BYTES_MAX, Stored};
 
 /// The group that librdkafka must have a name for. Nothing joins it, and nothing is committed to it.
@@ -115,7 +116,7 @@ impl Drop for Readers {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, HashMap<i32, Arc<AtomicBool>>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.replaced)
     }
 
     /// librdkafka wants to be polled for what concerns no partition.

@@ -59,7 +59,7 @@ fn lines(node: &Node) -> Vec<String> {
             let replica = known.replica(partition)?;
             let state = match (known.is_alive(), replica.is_ready) {
                 (false, _) => "gone",
-                (true, false) => "behind",
+                (true, false) => "catching-up",
                 (true, true) => "ready",
             };
             Some(format!(" {}:{state}", known.beat.name))

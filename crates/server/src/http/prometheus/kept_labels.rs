@@ -39,8 +39,8 @@ impl KeptLabels {
     /// Keeps the labels of a series, if there is room.
     pub fn keep(&self, entry: Entry, definition: &Arc<Definition>, labels: &Labels) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let bytes = table.share.bytes() + labels.bytes() + ENTRY_BYTES;
-        // One whose definition has changed is counted twice, which does no harm.
+        let before = table.labels.get(&entry).map_or(0, |(_, labels)| labels.bytes() + ENTRY_BYTES);
+        let bytes = table.share.bytes() - before + labels.bytes() + ENTRY_BYTES;
         if bytes <= BYTES_MAX && table.share.try_resize(bytes) {
             table.labels.insert(entry, (Arc::clone(definition), labels.clone()));
         }
@@ -72,7 +72,11 @@ mod tests {
         kept.keep(entry(1), &one, &labels);
         assert_eq!(kept.find(entry(1), &one), Some(labels));
         assert_eq!((kept.find(entry(1), &other), kept.find(entry(2), &one)), (None, None));
-        assert!(memory.used() > 0);
+        // One whose definition has changed takes the place of the one before.
+        let used = memory.used();
+        kept.keep(entry(1), &other, &Labels::new([("a", "c")]));
+        assert_eq!(memory.used(), used);
+        assert!(used > 0 && kept.find(entry(1), &other).is_some());
         drop(kept);
         assert_eq!(memory.used(), 0);
     }

@@ -2,6 +2,8 @@
 //!
 //! What they do was decided there. So one that this state refuses proves that the two stores are not the same, and stops the shard.
 
+use std::sync::atomic::Ordering;
+
 use super::Worker;
 use crate::codec::DecodeError;
 use crate::engine::StoreError;
@@ -56,6 +58,7 @@ impl Worker {
                     "the record at {at} of the primary's log does not fit: {misfit}; this copy is not the same as the primary, and \
                      takes no more of it. Remove its store, and let it begin again"
                 );
+                self.shared.differs.store(true, Ordering::Release);
                 self.shared.poison(text.clone());
                 return Err(StoreError::Poisoned(text));
             }
@@ -144,7 +147,7 @@ impl Worker {
         });
         self.replicated = chunk;
         let stats = &self.shared.stats;
-        stats.data_sets_written.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+        stats.data_sets_written.fetch_add(count, Ordering::Relaxed);
         refused.map_or(Ok(()), |text| Err(Misfit::State(text)))
     }
 
