@@ -7,6 +7,8 @@
 mod database;
 #[path = "query/history.rs"]
 mod history;
+#[path = "query/killed.rs"]
+mod killed;
 #[path = "query/languages.rs"]
 mod languages;
 #[path = "query/pagecache.rs"]

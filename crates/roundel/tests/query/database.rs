@@ -77,22 +77,25 @@ impl Cluster {
         format!("postgres://{user}@{host}:{}/postgres", self.port)
     }
 
-    /// What psql prints, with `|` between columns; `None` when it fails.
-    fn psql(&self, statement: &str) -> Option<String> {
+    fn client(&self, statement: &str) -> Command {
         let mut psql = Command::new(self.bin.join("psql"));
-        psql.arg("-h").arg(self.directory.path()).args([
-            "-p",
-            &self.port.to_string(),
-            "-U",
-            "ann",
-            "-d",
-            "postgres",
-        ]);
-        let output = psql.args(["-XAtqc", statement]).stdin(Stdio::null()).output().unwrap();
+        psql.arg("-h").arg(self.directory.path()).args(["-p", &self.port.to_string(), "-U", "ann"]);
+        psql.args(["-d", "postgres", "-XAtqc", statement]).stdin(Stdio::null());
+        psql
+    }
+
+    /// What psql prints, with `|` between columns; `None` when it fails.
+    pub fn psql(&self, statement: &str) -> Option<String> {
+        let output = self.client(statement).output().unwrap();
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     }
 
-    fn rows(&self, view: &str) -> std::collections::BTreeMap<super::store::Place, f64> {
+    /// Statements of a session of its own, which goes on beside others.
+    pub fn session(&self, statements: &str) -> Child {
+        self.client(statements).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    pub fn rows(&self, view: &str) -> std::collections::BTreeMap<super::store::Place, f64> {
         let select =
             format!("SELECT name, ds, cf, step, extract(epoch FROM time)::bigint, value FROM {view}");
         parse(&self.psql(&select).expect("rows"))
@@ -174,18 +177,9 @@ fn an_export_that_is_interrupted_goes_on_and_two_do_not_mix() {
     roundel(&directory, &["export", "--all", "--from", "store", "--to", &url], &[]);
     check_rows(&cluster.rows("roundel.history"), &finest(&store.rows()));
 
-    let mut other = Command::new(cluster.bin.join("psql"));
-    other.arg("-h").arg(cluster.directory.path()).args([
-        "-p",
-        &cluster.port.to_string(),
-        "-U",
-        "ann",
-        "-d",
-        "postgres",
-    ]);
     let lock =
         "SELECT pg_advisory_lock(hashtextextended('roundel export to roundel', 0)); SELECT pg_sleep(60)";
-    let mut other = other.args(["-XAtqc", lock]).stdout(Stdio::null()).spawn().unwrap();
+    let mut other = cluster.session(lock);
     wait_until("the lock", || {
         cluster.psql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").unwrap() == "1\n"
     });
@@ -339,10 +333,7 @@ fn a_sink_goes_on_after_whatever_its_database_does() {
     arrive(&cluster, want);
     wait_until("the log to name what stayed", || log().contains("top.rrd: its newest rows are after"));
     // It does not answer: nothing waits for it when the daemon ends.
-    let mut other = Command::new(cluster.bin.join("psql"));
-    other.arg("-h").arg(cluster.directory.path()).args(["-p", &cluster.port.to_string(), "-U", "ann"]);
-    other.args(["-d", "postgres", "-XAtq", "-c", "BEGIN; LOCK TABLE roundel.series; SELECT pg_sleep(600)"]);
-    let mut other = other.stdout(Stdio::null()).spawn().unwrap();
+    let mut other = cluster.session("BEGIN; LOCK TABLE roundel.series; SELECT pg_sleep(600)");
     let is_locked = "SELECT 1 FROM pg_locks WHERE relation = 'roundel.series'::regclass AND mode = 'AccessExclusiveLock' AND granted";
     wait_until("the lock", || cluster.psql(is_locked).is_some_and(|one| !one.is_empty()));
     say(format!("UPDATE {name} {}:1:2", START + 60 * 75));

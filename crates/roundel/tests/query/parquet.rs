@@ -10,7 +10,7 @@ use oracle::{Program, wait_until};
 use super::store::{START, Store, check_rows, finest, parse, roundel};
 
 /// The Python with DuckDB and pyarrow that `make peers` installs; `None`, said aloud, when it is not there.
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_BIN_EXE_roundel")).ancestors().nth(2).unwrap().join("duckdb/bin/python");
     if own.exists() {
         return Some(own);
@@ -19,14 +19,14 @@ fn python() -> Option<PathBuf> {
     None
 }
 
-fn run(python: &Path, script: &str, directory: &Path) -> String {
+pub fn run(python: &Path, script: &str, directory: &Path) -> String {
     let output = Command::new(python).args(["-c", script]).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// What DuckDB reads of a data set.
-const DUCKDB: &str = "
+pub const DUCKDB: &str = "
 import duckdb
 rows = duckdb.sql(\"\"\"SELECT name, ds, cf, step::BIGINT, epoch(time)::BIGINT, value
     FROM read_parquet('out/**/*.parquet', hive_partitioning = true)

@@ -39,6 +39,18 @@ impl Store {
         store
     }
 
+    /// Copies of one of them, so many, in a tree of their own.
+    pub fn copy(&mut self, count: usize) {
+        let from = self.path("ports/x.rrd");
+        std::fs::create_dir(self.path("copies")).unwrap();
+        let names: Vec<String> = (0..count).map(|number| format!("copies/{number:05}.rrd")).collect();
+        for name in &names {
+            std::fs::copy(&from, self.path(name)).unwrap();
+        }
+        self.names.extend(names);
+        self.import();
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.tool.path(name)
     }
