@@ -67,6 +67,11 @@ impl MemoryBudget {
         self.max
     }
 
+    /// Bytes in use, also those that could not be refused.
+    pub fn taken(&self) -> u64 {
+        self.used() + self.fixed.load(Ordering::Relaxed)
+    }
+
     /// Bytes in use, without those that could not be refused.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
@@ -108,8 +113,7 @@ impl Share {
 
     /// True when its budget has so many bytes free.
     pub fn has_room(&self, bytes: u64) -> bool {
-        let taken = self.budget.used().saturating_add(self.budget.fixed.load(Ordering::Relaxed));
-        taken.saturating_add(bytes) <= self.budget.max
+        self.budget.taken().saturating_add(bytes) <= self.budget.max
     }
 
     /// The bytes of the whole budget.

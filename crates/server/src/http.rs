@@ -82,7 +82,8 @@ fn public(service: Arc<Service>, common: &Common) -> Router {
     if service.rights().is_some_and(|rights| !rights.operate) {
         settings.saving = Saving::Off;
     }
-    let registry = Arc::new(service.metrics.registry(Arc::clone(&service.engine)));
+    let registry =
+        Arc::new(service.metrics.registry(Arc::clone(&service.engine), Arc::clone(&service.memory)));
     let slow = Arc::clone(&status.slow);
     let views = Arc::new(Views::new(settings.templates.clone(), settings.saving));
     let api = api::Api { service: Arc::clone(&service), work, presets, views };

@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
+use crate::budget::MemoryBudget;
 use crate::collectors::statistics::CollectorStatistics;
 use crate::forward::status::{ForwardCollector, ForwardStatuses};
 use crate::ingest::{Ingest, IngestCollector};
@@ -166,7 +167,7 @@ impl Metrics {
     }
 
     /// All metrics, including the store's, ready for exposition.
-    pub fn registry(&self, engine: Arc<dyn Engine>) -> Registry {
+    pub fn registry(&self, engine: Arc<dyn Engine>, memory: Arc<MemoryBudget>) -> Registry {
         let mut registry = Registry::with_prefix("roundel");
         registry.register("connections", "Connections accepted", self.connections.clone());
         registry.register("connections_open", "Connections now", self.connections_open.clone());
@@ -195,6 +196,7 @@ impl Metrics {
             self.scrub_last_pass.clone(),
         );
         registry.register_collector(Box::new(StoreCollector(engine)));
+        registry.register_collector(Box::new(MemoryCollector(memory)));
         registry.register_collector(Box::new(self.collectors.clone()));
         #[cfg(feature = "backup")]
         if let Some(backing) = self.backing.get() {
@@ -262,6 +264,35 @@ const STORE_METRICS: [StoreMetric; 19] = [
     ("store_read_only", "1 while the store takes no updates", |stats| stats.read_only, false),
 ];
 
+/// Tells how much of `[limits] memory` is taken.
+#[derive(Debug)]
+struct MemoryCollector(Arc<MemoryBudget>);
+
+impl Collector for MemoryCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let metrics = [
+            ("memory_used_bytes", "Bytes held for clients, and of lists that answer them", self.0.taken()),
+            ("memory_max_bytes", "Bytes that may be held for clients ([limits] memory)", self.0.max()),
+        ];
+        for (name, help, value) in metrics {
+            encode_gauge(&mut encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Prometheus' gauges are signed; no value here comes near the sign bit.
+fn encode_gauge(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
+    let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+    let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
+    metric.encode(one)
+}
+
 impl Collector for StoreCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let stats = self.0.stats();
@@ -272,10 +303,7 @@ impl Collector for StoreCollector {
                 let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
                 metric.encode(one)?;
             } else {
-                // Prometheus gauges are signed; no value here comes near the sign bit.
-                let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-                let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
-                metric.encode(one)?;
+                encode_gauge(&mut encoder, name, help, value)?;
             }
         }
         Ok(())

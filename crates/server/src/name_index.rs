@@ -70,7 +70,11 @@ impl NameIndex {
                 None => self.wait_for_first(changes),
             };
         };
-        self.make(changes)
+        match (self.make(changes), stale) {
+            // Better than none.
+            (Err(StoreError::TooLarge(_)), Some(list)) => Ok(list),
+            (made, _) => made,
+        }
     }
 
     /// The list as the names are now, made again if they have changed.
@@ -117,7 +121,17 @@ impl NameIndex {
         let begun = Instant::now();
         let mut share: Share = self.memory.share();
         let names = self.engine.list_within(b"", true, &mut |bytes| share.try_grow(bytes))?;
-        let list = Arc::new(NameList::new(&names, share));
+        let before = self
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(|kept| Arc::clone(&kept.list));
+        let list = match before.filter(|before| before.has_these(&names)) {
+            // What was made of it stays true, and two lists of a million names would take twice the memory.
+            Some(same) => same,
+            None => Arc::new(NameList::new(&names, share)),
+        };
         let kept = Kept { list: Arc::clone(&list), changes, made: Instant::now(), took: begun.elapsed() };
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(list)

@@ -66,6 +66,11 @@ impl NameList {
         NameList { text, lower, starts, _share: share }
     }
 
+    /// Whether it has these names, which are in order, and no others.
+    pub fn has_these(&self, names: &[Vec<u8>]) -> bool {
+        self.len() == names.len() && names.iter().enumerate().all(|(index, name)| self.name(index) == name)
+    }
+
     /// How many names there are.
     pub fn len(&self) -> usize {
         self.starts.len() - 1

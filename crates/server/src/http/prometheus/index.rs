@@ -11,10 +11,10 @@ use promql::{Labels, Matcher, NAME, Operator};
 use rrd::definition::Definition;
 use store::engine::RrdStatus;
 use store::name::RrdName;
-use suggest::{Fitting, MetricKind, MetricRules, RRD_LABEL};
+use suggest::{DS_LABEL, Fitting, MetricKind, MetricRules, RRD_LABEL};
 
 use super::kept_labels::KeptLabels;
-use super::label_values::LabelValues;
+use super::label_values::{LabelValues, Runs};
 use super::pushed::PushedFinder;
 use crate::budget::Share;
 use crate::http::api::names::name_list;
@@ -177,7 +177,7 @@ impl MetricIndex {
             };
             if let Some(pushed) = finder.find(&path, &status.definition) {
                 pushed.metrics(|metric, is_counter| add(metric, pushed.ds, is_counter));
-                pushed.own_labels().for_each(|(label, value)| values.add(label, value));
+                pushed.own_labels().for_each(|(label, value)| values.add(label, value, rrd as u32));
                 if pushed.brings(RRD_LABEL) {
                     named.push(rrd as u32);
                 }
@@ -189,7 +189,7 @@ impl MetricIndex {
                     }
                     add(metric, ds, false);
                     let own = Labels::new(labels_of(&fitting, &source.name));
-                    own.iter().for_each(|(label, value)| values.add(label, value));
+                    own.iter().for_each(|(label, value)| values.add(label, value, rrd as u32));
                 }
             }
             if rrd % 1024 == 0 && !share.try_resize(entries * size_of::<Entry>() as u64 * 2 + values.bytes())
@@ -269,7 +269,16 @@ impl MetricIndex {
         };
         // Of a million RRDs one name means few.
         let few = exact(&paths).map(|path| self.named_so(&path));
-        let may_be = |entry: &Entry| few.as_ref().is_none_or(|few| few.binary_search(&entry.rrd).is_ok());
+        let runs = self.fewest(matchers);
+        let is_in_runs = |rrd: u32| {
+            runs.as_ref().is_none_or(|runs| {
+                let after = runs.partition_point(|run| run.start <= rrd);
+                after > 0 && rrd < runs[after - 1].end
+            })
+        };
+        let may_be = |entry: &Entry| {
+            few.as_ref().is_none_or(|few| few.binary_search(&entry.rrd).is_ok()) && is_in_runs(entry.rrd)
+        };
         let mut all = Vec::new();
         for (metric, entries) in metrics.into_iter().filter(|(metric, _)| fits(metric)) {
             let mut finder = PushedFinder::new(service);
@@ -282,12 +291,23 @@ impl MetricIndex {
                 finder.own_label(&path, RRD_LABEL, |own| paths.iter().all(|matcher| matcher.matches(own)))
             };
             match paths.is_empty() {
-                true => all.extend(entries.iter().map(|entry| (metric, *entry))),
+                true => {
+                    all.extend(entries.iter().filter(|entry| may_be(entry)).map(|entry| (metric, *entry)))
+                }
                 false => all.extend(entries.iter().filter(&mut has_path).map(|entry| (metric, *entry))),
             }
         }
         all.sort_by_key(|(_, entry)| *entry);
         all
+    }
+
+    /// The RRDs that may match by one of the conditions on labels, the one that leaves fewest; `None`: any.
+    fn fewest(&self, matchers: &[Matcher]) -> Option<Runs> {
+        // These are there as soon as they are asked for, whether a series brought them along or not.
+        let is_own = |label: &str| ![NAME, CF_LABEL, RRD_LABEL, DS_LABEL].contains(&label);
+        let of_labels = matchers.iter().filter(|matcher| is_own(&matcher.name));
+        let runs = of_labels.filter_map(|matcher| self.values.matching(matcher));
+        runs.min_by_key(|runs| runs.iter().map(|run| u64::from(run.end - run.start)).sum::<u64>())
     }
 
     /// RRDs that may have this label `rrd`, by number: of that name, or with a label that they brought along.
