@@ -36,7 +36,14 @@ class Geometry:
     spans: tuple
     # After so many passes everything has happened that happens often enough to count.
     period: int
-    file_bytes: int
+
+    @property
+    def file_bytes(self):
+        """The length of a file: fixed header, 120 bytes for each data source and archive, what is live, and the rows."""
+        archives = len(self.functions) * len(self.spans)
+        rows = len(self.functions) * sum(rows for _, rows in self.spans)
+        header = 128 + 16 + (120 + 112) * self.sources + (120 + 8 + 80 * self.sources) * archives
+        return header + 8 * self.sources * rows
 
     def words(self):
         """As `rrdtool create` takes them."""
@@ -51,10 +58,10 @@ class Geometry:
 
 
 GEOMETRIES = {one.name: one for one in (
-    Geometry("mrtg", 300, "COUNTER:600:0:U", 2, ("AVERAGE", "MAX"), ((1, 800), (6, 800), (24, 800), (288, 800)), 288, 105312),
-    Geometry("collectd", 10, "GAUGE:20:U:U", 1, ("AVERAGE", "MIN", "MAX"), ((1, 1200), (7, 1235), (50, 1210), (223, 1202), (2635, 1201)), 350, 148648),
-    Geometry("ganglia", 15, "GAUGE:120:U:U", 1, ("AVERAGE",), ((1, 5856), (4, 20160), (40, 52704)), 240, 630760),
-    Geometry("cacti", 300, "COUNTER:600:0:U", 2, ("AVERAGE", "MIN", "MAX", "LAST"), ((1, 600), (6, 700), (24, 775), (288, 797)), 288, 187728))}
+    Geometry("mrtg", 300, "COUNTER:600:0:U", 2, ("AVERAGE", "MAX"), ((1, 800), (6, 800), (24, 800), (288, 800)), 288),
+    Geometry("collectd", 10, "GAUGE:20:U:U", 1, ("AVERAGE", "MIN", "MAX"), ((1, 1200), (7, 1235), (50, 1210), (223, 1202), (2635, 1201)), 350),
+    Geometry("ganglia", 15, "GAUGE:120:U:U", 1, ("AVERAGE",), ((1, 5856), (4, 20160), (40, 52704)), 240),
+    Geometry("cacti", 300, "COUNTER:600:0:U", 2, ("AVERAGE", "MIN", "MAX", "LAST"), ((1, 600), (6, 700), (24, 775), (288, 797)), 288))}
 MRTG = GEOMETRIES["mrtg"]
 CREATE, FILE_BYTES = MRTG.words(), MRTG.file_bytes
 # Below so many pages a file nothing lives longer than these passes.

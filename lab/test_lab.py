@@ -63,6 +63,9 @@ class Lab(unittest.TestCase):
     def test_geometries_are_those_of_files(self):
         self.assertEqual(staircase.MRTG.words().count("RRA:"), 8)
         self.assertEqual(len(staircase.GEOMETRIES["collectd"].updates(3, 5)), 3)
+        # What Debian's rrdtool 1.7.2 makes.
+        lengths = {"mrtg": 105312, "collectd": 148648, "ganglia": 630760, "cacti": 189024}
+        self.assertEqual({name: geometry.file_bytes for name, geometry in staircase.GEOMETRIES.items()}, lengths)
 
     def test_a_report_is_written_of_parts_that_failed_and_none_that_worked(self):
         written, reports_lab = report.PATH, reports.LAB
