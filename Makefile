@@ -109,6 +109,7 @@ bench-full: bench-peers
 	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
 	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full $(if $(AGAINST),--against $(AGAINST))
+	$(TARGET)/release/bench cluster --roundel $(TARGET)/release/roundel
 
 gallery: peers
 	$(CARGO) build --release --locked -p roundel -p roundel-bench
