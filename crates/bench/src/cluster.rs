@@ -17,7 +17,7 @@ use crate::builds::Program;
 use crate::daemon::{Daemon, Kind};
 use crate::figures::{Goal, Runs, Unit};
 use crate::load::{Load, LoadPlan};
-use crate::usage::{ProcessUsage, disk_bytes, wait_until_idle};
+use crate::usage::{ProcessUsage, disk_bytes, wait_until_below};
 use crate::workload::{Shape, Workload};
 
 /// Options of `bench cluster`.
@@ -48,6 +48,9 @@ pub struct ClusterOptions {
     #[arg(long, default_value_t = 1.0, hide = true)]
     scale: f64,
 }
+
+/// Cores that a node may use while it has nothing to do: with brokers it asks each partition twenty times a second.
+const RESTING: f64 = 0.4;
 
 /// What the runs of a workload gave.
 #[derive(Default)]
@@ -126,7 +129,7 @@ fn measure(
     let name = format!("{shape:?}-{run}").to_lowercase();
     let mut pair = Pair::start(program, &place, log_of(options, &name))?;
     // A node that starts and has nothing to read: what is more, reading costs.
-    wait_until_idle(pair.second.pid()?)?;
+    wait_until_below(pair.second.pid()?, RESTING)?;
     let start = pair.second.usage()?.cpu;
     let mut load = Load::connect(&pair.first.address(), workload, count, 1)?;
     load.create(&ProgressBar::hidden())?;
@@ -138,7 +141,7 @@ fn measure(
     measured.bytes.push((pair.log_bytes()? - before) as f64 / values as f64);
     let begun = Instant::now();
     pair.start_second()?;
-    let replayed = wait_until_idle(pair.second.pid()?)?.saturating_duration_since(begun);
+    let replayed = wait_until_below(pair.second.pid()?, RESTING)?.saturating_duration_since(begun);
     measured.replica.push(per_value(pair.second.usage()?.cpu.saturating_sub(start)));
     measured.replayed.push(values as f64 / replayed.as_secs_f64());
     measured.paced_bytes.push(paced_bytes(&pair, &mut load, workload, count, 1 + rounds)?);
@@ -156,7 +159,7 @@ fn send(load: &mut Load, daemon: &Daemon, rounds: u64) -> Outcome<ProcessUsage> 
         return Err(format!("{} of {} values were refused", sent.refused, sent.values).into());
     }
     load.drain(0)?;
-    wait_until_idle(daemon.pid()?)?;
+    wait_until_below(daemon.pid()?, RESTING)?;
     Ok(daemon.usage()?.since(&before))
 }
 
@@ -214,7 +217,7 @@ fn join(options: &ClusterOptions, program: &Program) -> Outcome<()> {
     let created = load.create(&ProgressBar::hidden())?;
     load.send(LoadPlan { rounds: 3, ..LoadPlan::default() })?;
     load.drain(0)?;
-    wait_until_idle(pair.first.pid()?)?;
+    wait_until_below(pair.first.pid()?, RESTING)?;
     let bytes = disk_bytes(&pair.first.directory().join("store"))?;
     let begun = Instant::now();
     pair.start_second()?;
