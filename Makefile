@@ -20,10 +20,11 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: lab lab-full lab-staircase lab-scale help run test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
+.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
+	@echo "make cluster       three brokers of Kafka, four nodes in two zones and a load, on this machine, until Ctrl-C"
 	@echo "make test          install the peers (Debian packages), then run every test and build what check leaves out"
 	@echo "make test-all      the same with root's tests, every random test with ten times the seeds, and whole applications: an hour"
 	@echo "make check         formatting, clippy, unit tests, house rules, licences: what a change needs, in a minute"
@@ -60,6 +61,12 @@ run:
 	  "An SNMP agent answers on 127.0.0.1. To poll it too, stop this, and:" \
 	  "  printf '[collect]\nhost = true\n\n[[snmp]]\ndevice = \"127.0.0.1\"\n' > roundel.toml && make run" ''; } &
 	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:8080
+
+# Of the peers only Kafka's broker: Java and Maven, once 44 MB.
+cluster:
+	@sh crates/oracle/kafka/prepare.sh $(TARGET)/kafka
+	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features --features kafka
+	@sh crates/oracle/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
 test: peers variants
 	$(CARGO) test --workspace --locked
@@ -102,6 +109,7 @@ bench-full: bench-peers
 	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
 	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full $(if $(AGAINST),--against $(AGAINST))
+	$(TARGET)/release/bench cluster --roundel $(TARGET)/release/roundel
 
 gallery: peers
 	$(CARGO) build --release --locked -p roundel -p roundel-bench

@@ -35,6 +35,13 @@ impl Runs {
         sorted.get((part * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
     }
 
+    /// Each measurement divided by the one of the same run in another series, or by the only one there is.
+    pub fn per(&self, other: &Runs) -> Runs {
+        let count = self.0.len().max(other.0.len());
+        let at = |runs: &Runs, run: usize| runs.0.get(run).or(runs.0.last()).copied().unwrap_or(f64::NAN);
+        Runs((0..count).map(|run| at(self, run) / at(other, run)).collect())
+    }
+
     /// The median.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
@@ -105,6 +112,8 @@ pub enum Goal {
     Part(f64),
     /// Ours is at most this much, whatever the peer's.
     AtMost(f64, Unit),
+    /// Ours is at least so many per second, whatever the peer's.
+    AtLeast(f64),
     /// For orientation only.
     None,
 }
@@ -117,6 +126,7 @@ impl Goal {
             Goal::Times(times) => ratio.is_finite().then_some(ratio >= times),
             Goal::Part(part) => ratio.is_finite().then_some(ratio * part <= 1.0),
             Goal::AtMost(bound, _) => Some(ours <= bound),
+            Goal::AtLeast(bound) => Some(ours >= bound),
             Goal::None => None,
         }
     }
@@ -140,6 +150,7 @@ impl fmt::Display for Goal {
             Goal::Part(part) if *part <= 1.0 => f.write_str("not more"),
             Goal::Part(part) => write!(f, "1/{part}"),
             Goal::AtMost(bound, unit) => f.write_str(&unit.text(*bound)),
+            Goal::AtLeast(bound) => f.write_str(&Unit::PerSecond.text(*bound)),
             Goal::None => f.write_str("-"),
         }
     }
@@ -157,6 +168,10 @@ mod tests {
             runs.push(value);
         }
         assert_eq!(runs.text(Unit::PerSecond), "2.00 M/s [1.00 M/s..3.00 M/s]");
+        let mut halves = Runs::one(6e6);
+        halves.push(2e6);
+        assert_eq!(halves.per(&Runs::one(2e6)).0, [3.0, 1.0]);
+        assert_eq!(Runs::one(1.0).per(&halves).0, [1.0 / 6e6, 1.0 / 2e6]);
         assert_eq!(Runs::one(0.0000123).text(Unit::Seconds), "12.3 us");
     }
 
@@ -168,6 +183,7 @@ mod tests {
         assert_eq!(Goal::Part(8.0).met(1.1, 8.0), Some(false));
         assert_eq!(Goal::Part(8.0).ratio_text(1.0, 16.0), "1/16.0");
         assert_eq!(Goal::AtMost(10.0, Unit::Seconds).met(3.0, f64::NAN), Some(true));
+        assert_eq!(Goal::AtLeast(10.0).met(3.0, f64::NAN), Some(false));
         assert_eq!(Goal::None.met(1.0, 1.0), None);
     }
 }

@@ -6,6 +6,7 @@
 
 mod builds;
 mod client;
+mod cluster;
 mod compare;
 mod daemon;
 mod figures;
@@ -44,6 +45,8 @@ enum Commands {
     Compare(compare::CompareOptions),
     /// Graphs by Debian's rrdtool and by ours in one page.
     Gallery(gallery::GalleryOptions),
+    /// What a cluster costs: a table for docs/cluster.md.
+    Cluster(cluster::ClusterOptions),
 }
 
 #[derive(Args)]
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Commands::Load(options) => run_load(&options),
         Commands::Compare(options) => compare::run(&options),
         Commands::Gallery(options) => gallery::run(&options),
+        Commands::Cluster(options) => cluster::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

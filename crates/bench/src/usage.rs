@@ -78,6 +78,11 @@ pub fn busy_time_of_threads(pid: u32, name: &str) -> Outcome<Duration> {
 
 /// Waits until a process rests, which is less than a tenth of a core for 300 ms. Returns when it last worked, at most 5 ms late.
 pub fn wait_until_idle(pid: u32) -> Outcome<Instant> {
+    wait_until_below(pid, 0.1)
+}
+
+/// Waits until a process uses less than so many cores for 300 ms. Returns when it last used more, at most 5 ms late.
+pub fn wait_until_below(pid: u32, cores: f64) -> Outcome<Instant> {
     const LOOK_EVERY: Duration = Duration::from_millis(5);
     const REST: Duration = Duration::from_millis(300);
     const LIMIT: Duration = Duration::from_secs(120);
@@ -89,7 +94,7 @@ pub fn wait_until_idle(pid: u32) -> Outcome<Instant> {
         }
         thread::sleep(LOOK_EVERY);
         let now = busy_time(pid)?;
-        if now.saturating_sub(before) > looked.elapsed() / 10 {
+        if now.saturating_sub(before) > looked.elapsed().mul_f64(cores) {
             worked = Instant::now();
         }
         (looked, before) = (Instant::now(), now);

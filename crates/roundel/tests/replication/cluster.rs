@@ -149,6 +149,61 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     );
 }
 
+/// Archives of all functions, some of which have unknown rows and unfinished ones.
+const MANY_ARCHIVES: &str = "-b 1000000000 -s 10 DS:in:COUNTER:30:0:U DS:level:GAUGE:30:U:U RRA:AVERAGE:0.5:1:20 RRA:MAX:0.5:6:20 \
+     RRA:MIN:0.5:6:20 RRA:LAST:0.1:12:20";
+
+/// Copies all RRDs of a server to another one, as docs/cluster.md says.
+fn move_all(parent: &Path, from: &Server, to: &Server) {
+    let files = parent.join(format!("from-{}", from.followers_port));
+    let files = files.to_str().unwrap();
+    let address = |server: &Server| format!("unix:{}", server.path("sock").display());
+    from.tool(&["export", "--all", "--from", &address(from), "--to", files]);
+    to.tool(&["import", files, "--to", &address(to)]);
+}
+
+#[test]
+fn a_server_becomes_a_cluster_and_a_server_again_without_losing_a_row() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut servers = ["before", "after"].map(|name| Server::new(parent.path(), name, ""));
+    servers.iter_mut().for_each(Server::start);
+    let [before, after] = &servers;
+    let names: Vec<String> =
+        (0..120).map(|number| format!("site-{}/host-{}/{number}.rrd", number % 3, number % 20)).collect();
+    let mut client = before.client();
+    for (number, name) in names.iter().enumerate() {
+        let created = client.ask(&format!("CREATE {name} {MANY_ARCHIVES}")).unwrap();
+        assert_eq!(created.status, 0, "{created:?}");
+        // Of each RRD another number of rows, and a gap.
+        for update in (0..number).filter(|update| update % 17 > 3) {
+            let time = 1_000_000_004 + update * 7;
+            client.ask(&format!("UPDATE {name} {time}:{}:{}.5", update * 1000, update % 9)).unwrap();
+        }
+    }
+    let dumps: Vec<Vec<String>> = names.iter().map(|name| before.dump(name)).collect();
+    let (mut a, mut b) = (node(parent.path(), "a"), node(parent.path(), "b"));
+    a.start();
+    b.start();
+    wait_until("both to have everything", || are_well(&a, &["a", "b"]) && are_well(&b, &["a", "b"]));
+    move_all(parent.path(), before, &a);
+    // What the one has not in the log, the other cannot say.
+    a.kill();
+    wait_until("the other to lead everything", || are_well(&b, &["b"]));
+    for (name, dump) in names.iter().zip(&dumps) {
+        assert_eq!(&b.dump(name), dump, "{name}");
+    }
+    move_all(parent.path(), &b, after);
+    for (name, dump) in names.iter().zip(&dumps) {
+        assert_eq!(&after.dump(name), dump, "{name}");
+    }
+    // It goes on where it was.
+    let line = format!("UPDATE {} 1000009000:1:2", names[119]);
+    assert_eq!(after.say(&line), before.say(&line));
+    assert_eq!(after.dump(&names[119]), before.dump(&names[119]));
+    let list = |server: &Server| server.client().ask("LIST RECURSIVE /").unwrap().lines;
+    assert_eq!(list(after), list(before));
+}
+
 #[test]
 fn what_does_not_go_with_a_cluster_is_refused_by_name() {
     let parent = tempfile::tempdir().unwrap();
