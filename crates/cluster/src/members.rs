@@ -165,6 +165,20 @@ impl Members {
         ready.map(|known| &*known.beat.name)
     }
 
+    /// How many nodes that live have a replica of a partition ready.
+    pub fn ready_count(&self, partition: u32) -> usize {
+        let is_ready = |known: &&Known| {
+            known.is_alive() && known.replica(partition).is_some_and(|replica| replica.is_ready)
+        };
+        self.nodes.values().filter(is_ready).count()
+    }
+
+    /// The greatest offset of a next message that any node has told of a partition: its log reaches at least so far.
+    pub fn furthest(&self, partition: u32) -> u64 {
+        let next = |known: &Known| known.replica(partition).map(|replica| replica.next);
+        self.nodes.values().filter_map(next).max().unwrap_or(0)
+    }
+
     /// Whether a node that is not in the plan of a partition may give its replica up: all that are in it are ready.
     pub fn may_go(&self, partition: u32, name: &str) -> bool {
         let mut planned = self.plan.nodes(partition).peekable();
@@ -218,6 +232,21 @@ mod tests {
         // Another one of that name.
         members.take(3, beat("b", &[]));
         assert_eq!((members.candidate(0), members.planner()), (Some("a"), Some("a")));
+    }
+
+    #[test]
+    fn what_is_ready_is_counted_on_nodes_that_live() {
+        let mut members = Members::new(1);
+        members.take(2, beat("b", &[(0, 4, true)]));
+        members.take(1, beat("a", &[(0, 4, false)]));
+        assert_eq!((members.ready_count(0), members.ready_count(1)), (2, 0));
+        for _ in 0..DEAD_BEATS {
+            members.take(1, beat("a", &[(0, 4, false)]));
+        }
+        assert_eq!(members.ready_count(0), 1);
+        let replica = ReplicaBeat { partition: 0, next: 7, ..ReplicaBeat::default() };
+        members.take(3, Note::Beat(Beat { name: "c".into(), replicas: vec![replica], ..Beat::default() }));
+        assert_eq!((members.ready_count(0), members.furthest(0), members.furthest(1)), (1, 7, 0));
     }
 
     #[test]

@@ -215,6 +215,11 @@ impl Node {
         self.inner.partitions
     }
 
+    /// How many replicas of each partition there are to be.
+    pub fn replication(&self) -> usize {
+        self.inner.options.replication
+    }
+
     /// Its replicas by partition.
     pub fn replicas(&self) -> BTreeMap<u32, Arc<Replica>> {
         lock(&self.inner.replicas).clone()

@@ -11,7 +11,7 @@ mod sender;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use store::stripes::Stripes;
 pub use copy::{CopyFile, CopyFileKind, CopyHead, ReplicaCopy, assemble};
 
 use crate::lock::lock;
-use crate::log::ReplicatedLog;
+use crate::log::{LogError, ReplicatedLog};
 use crate::message::{Accepted, WriterId};
 
 /// Where the store of a replica is kept.
@@ -98,8 +98,50 @@ pub struct ReplicaStatus {
     pub next: u64,
     /// Where the log of its store ends, as far as it was accepted.
     pub end: Position,
+    /// Where the partition ended when this replica was last opened.
+    pub seen_end: u64,
     /// Why it does not go on, if it does not.
     pub fault: Option<String>,
+}
+
+/// What a replica has done since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaCounts {
+    /// Messages read from the replicated log, whether they counted or not.
+    pub messages_read: u64,
+    /// Their bytes.
+    pub bytes_read: u64,
+    /// Messages that the replicated log took from this replica, claims among them.
+    pub messages_appended: u64,
+    /// Their bytes.
+    pub bytes_appended: u64,
+    /// How often it was copied from another node.
+    pub copied: u64,
+    /// How often its copy was put aside, because it differed.
+    pub put_aside: u64,
+}
+
+/// The same, while it counts.
+#[derive(Default)]
+struct Counters {
+    messages_read: AtomicU64,
+    bytes_read: AtomicU64,
+    messages_appended: AtomicU64,
+    bytes_appended: AtomicU64,
+    copied: AtomicU64,
+    put_aside: AtomicU64,
+}
+
+impl Counters {
+    fn read(&self, message: &[u8]) {
+        self.messages_read.fetch_add(1, Ordering::Relaxed);
+        self.bytes_read.fetch_add(message.len() as u64, Ordering::Relaxed);
+    }
+
+    fn appended(&self, message: &[u8]) {
+        self.messages_appended.fetch_add(1, Ordering::Relaxed);
+        self.bytes_appended.fetch_add(message.len() as u64, Ordering::Relaxed);
+    }
 }
 
 /// A replica of a partition on this node.
@@ -119,6 +161,7 @@ struct Shared {
     changed: Condvar,
     /// Held while the mark is written.
     marking: Mutex<()>,
+    counters: Counters,
 }
 
 #[derive(Default)]
@@ -130,6 +173,8 @@ struct State {
     life: u64,
     accepted: Accepted,
     next: u64,
+    /// The end of the partition when its reader was opened.
+    seen_end: u64,
     /// The last moment at which everything accepted was whole, and in the store.
     settled: Settled,
     fault: Option<String>,
@@ -145,6 +190,13 @@ struct Settled {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// Writes a message to the partition.
+    fn append(&self, message: &[u8]) -> Result<(), LogError> {
+        self.log.append(self.options.partition, message)?;
+        self.counters.appended(message);
+        Ok(())
     }
 
     fn is_stopping(&self) -> bool {
@@ -172,6 +224,7 @@ impl Replica {
             state: Mutex::default(),
             changed: Condvar::new(),
             marking: Mutex::default(),
+            counters: Counters::default(),
         });
         let lives = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name(name).spawn(move || life::run(&lives))?;
@@ -209,7 +262,22 @@ impl Replica {
             leader: state.accepted.leader,
             next: state.settled.next,
             end: state.settled.accepted.whole,
+            seen_end: state.seen_end,
             fault: state.fault.clone(),
+        }
+    }
+
+    /// What it has done since it was started.
+    pub fn counts(&self) -> ReplicaCounts {
+        let counters = &self.shared.counters;
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ReplicaCounts {
+            messages_read: value(&counters.messages_read),
+            bytes_read: value(&counters.bytes_read),
+            messages_appended: value(&counters.messages_appended),
+            bytes_appended: value(&counters.bytes_appended),
+            copied: value(&counters.copied),
+            put_aside: value(&counters.put_aside),
         }
     }
 

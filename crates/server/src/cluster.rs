@@ -1,5 +1,7 @@
 //! The daemon as a node of a cluster: from the section `[cluster]` to an engine that is all nodes.
 
+mod figures;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use cluster::routes::Routes;
 use cluster::serve::Listener;
 use cluster::tls::NodeTls;
 use store::stripes;
+
+pub use figures::ClusterCollector;
 
 /// Partitions of a log that is made in a directory: those of a small cluster, and one for the nodes.
 const DIRECTORY_PARTITIONS: u32 = 8 + 1;

@@ -24,6 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::copies::Copies;
 use self::duties::Duties;
 use crate::access::Access;
+use crate::cluster::ClusterCollector;
 use crate::daemon::{self, Daemon, Sockets};
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
@@ -203,6 +204,7 @@ fn open_service(
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
     service.ingest.configure(settings.ingest.clone());
     if let Some(node) = node {
+        let _ = service.metrics.node.set(ClusterCollector(Arc::clone(&node)));
         let _ = service.node.set(node);
     }
     if let Some(directory) = settings.snapshots.take() {

@@ -13,6 +13,7 @@ use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
 use crate::budget::MemoryBudget;
+use crate::cluster::ClusterCollector;
 use crate::collectors::statistics::CollectorStatistics;
 use crate::forward::status::{ForwardCollector, ForwardStatuses};
 use crate::ingest::{Ingest, IngestCollector};
@@ -124,6 +125,8 @@ pub struct Metrics {
     pub backing: std::sync::OnceLock<Arc<crate::backing::Backing>>,
     /// What replication does.
     pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
+    /// The node of a cluster that this server is, if it is one: `roundel_cluster_leads` and others.
+    pub node: std::sync::OnceLock<ClusterCollector>,
     /// What is pushed: `roundel_ingest_samples_total` and others.
     pub ingest: Arc<Ingest>,
     /// What is forwarded: `roundel_forward_sent_total` and others.
@@ -204,6 +207,9 @@ impl Metrics {
         }
         if let Some(state) = self.replication.get() {
             registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
+        }
+        if let Some(node) = self.node.get() {
+            registry.register_collector(Box::new(node.clone()));
         }
         registry.register_collector(Box::new(ForwardCollector(Arc::clone(&self.forwarding))));
         registry.register_collector(Box::new(crate::sink::SinkCollector(Arc::clone(&self.sinks))));

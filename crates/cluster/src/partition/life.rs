@@ -119,13 +119,17 @@ fn fetch(shared: &Shared) -> io::Result<()> {
     let copy = directory.with_extension("copying");
     copier.copy(options.partition, &copy)?;
     options.home.replace_by(&copy)?;
+    shared.counters.copied.fetch_add(1, Ordering::Relaxed);
     tracing::info!(partition = options.partition, "the replica is copied from another node");
     Ok(())
 }
 
 fn put_aside(shared: &Shared, why: String) -> String {
     match shared.options.home.put_aside() {
-        Ok(place) => format!("{why}. This copy is kept as \"{place}\" to be looked at, and is made again"),
+        Ok(place) => {
+            shared.counters.put_aside.fetch_add(1, Ordering::Relaxed);
+            format!("{why}. This copy is kept as \"{place}\" to be looked at, and is made again")
+        }
         Err(error) => format!("{why}. It cannot be put aside: {error}"),
     }
 }
@@ -201,7 +205,7 @@ impl Life {
         let reader = shared.log.reader(options.partition, settled.next)?;
         let mut state = shared.state();
         (state.engine, state.fault) = (Some(Arc::clone(&engine)), None);
-        state.is_caught_up = settled.next >= bounds.end;
+        (state.is_caught_up, state.seen_end) = (settled.next >= bounds.end, bounds.end);
         drop(state);
         let pending = Pending { from: end, ..Pending::default() };
         Ok(Life {
@@ -327,7 +331,7 @@ impl Life {
         self.claimed = Some(Instant::now());
         self.claims.push(epoch);
         let claim = Message { partition, epoch, writer, content: Content::Claim }.encode();
-        if let Err(error) = self.shared.log.append(partition, &claim) {
+        if let Err(error) = self.shared.append(&claim) {
             tracing::warn!(partition, %error, "the replicated log did not take a claim");
         }
         Ok(())
@@ -336,6 +340,7 @@ impl Life {
     /// Takes the next message.
     fn take(&mut self, stored: &Stored) -> Result<Option<End>, Fault> {
         let partition = self.shared.options.partition;
+        self.shared.counters.read(&stored.bytes);
         let at = |what: &dyn std::fmt::Display| {
             format!("the message at offset {} of partition {partition}: {what}", stored.offset)
         };

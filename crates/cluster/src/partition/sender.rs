@@ -84,7 +84,7 @@ fn send_piece(shared: &Shared, epoch: u32, from: Position, bytes: &[u8]) {
         let content = Content::Records { from: accepted, bytes: chunk, is_whole: is_whole && is_last };
         let (partition, writer) = (shared.options.partition, shared.options.writer);
         let message = Message { partition, epoch, writer, content }.encode();
-        let patience = match shared.log.append(partition, &message) {
+        let patience = match shared.append(&message) {
             Ok(()) => READ_BACK,
             Err(error) => {
                 tracing::warn!(partition, %error, "the replicated log did not take what this partition decided; it is written again");

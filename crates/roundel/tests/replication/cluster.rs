@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oracle::{Kafka, free_port, wait_until};
+use oracle::{Kafka, free_port, http_get, wait_until};
 
 use super::server::{CREATE, Server};
 
@@ -107,11 +107,64 @@ fn two_nodes_answer_as_one_server_and_replace_each_other() {
     check_all(&b, 6);
 }
 
+/// The sum over all partitions of what `/metrics` says of a node: the name without `roundel_cluster_`, and how many partitions it says it of.
+fn figure(http: u16, name: &str) -> (u64, usize) {
+    let text = http_get(http, "/metrics").unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("roundel_cluster_")?.strip_prefix(name));
+    let values = lines.filter(|rest| rest.starts_with(['{', ' ']));
+    let values: Vec<u64> = values.filter_map(|rest| rest.rsplit_once(' ')?.1.trim().parse().ok()).collect();
+    (values.iter().sum(), values.len())
+}
+
+#[test]
+fn metrics_say_what_a_node_leads_lacks_and_what_the_cluster_is_short_of() {
+    let parent = tempfile::tempdir().unwrap();
+    let (mut a, mut b) = (node(parent.path(), "a"), node(parent.path(), "b"));
+    let http = [free_port(), free_port()];
+    a.more(&format!("[http]\nlisten = ['127.0.0.1:{}']\n", http[0]));
+    b.more(&format!("[http]\nlisten = ['127.0.0.1:{}']\n", http[1]));
+    a.start();
+    b.start();
+    wait_until("both to have everything", || are_well(&a, &["a", "b"]) && are_well(&b, &["a", "b"]));
+    for number in 0..DIRECTORIES {
+        assert!(a.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
+    }
+    update_all(&a, 1);
+    wait_until("each partition to be led once", || {
+        figure(http[0], "leads").0 + figure(http[1], "leads").0 == 8
+    });
+    for port in http {
+        for whole in ["leads", "epoch", "caught_up", "messages_lacking", "fault", "read_bytes_total"] {
+            assert_eq!(figure(port, whole).1, 8, "{whole}");
+        }
+        assert_eq!(figure(port, "caught_up"), (8, 8));
+        assert_eq!((figure(port, "fault").0, figure(port, "put_aside_total")), (0, (0, 8)));
+        assert!(figure(port, "epoch").0 >= 8);
+        assert_eq!((figure(port, "nodes_alive"), figure(port, "partitions")), ((2, 1), (8, 1)));
+        assert_eq!((figure(port, "partitions_without_leader").0, figure(port, "partitions_short").0), (0, 0));
+        wait_until("all to be read", || figure(port, "messages_lacking").0 == 0);
+    }
+    // Every partition was claimed, and every message has its envelope of 48 bytes.
+    let sum = |what: &str| figure(http[0], what).0 + figure(http[1], what).0;
+    let (appended, read) = (sum("appended_messages_total"), sum("read_messages_total"));
+    assert!(appended >= 8 + 2 && read >= 2 * appended, "{appended} {read}");
+    assert!(sum("appended_bytes_total") > 48 * appended && sum("read_bytes_total") > 48 * read);
+
+    b.kill();
+    wait_until("the loss to be seen", || figure(http[0], "nodes_alive").0 == 1);
+    assert_eq!(figure(http[0], "partitions_short").0, 8);
+    wait_until("one to lead everything", || {
+        figure(http[0], "leads").0 == 8 && figure(http[0], "partitions_without_leader").0 == 0
+    });
+}
+
 #[test]
 fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     let parent = tempfile::tempdir().unwrap();
     let mut nodes = ["a", "b", "c"].map(|name| node(parent.path(), name));
     let [a, b, c] = &mut nodes;
+    let http = free_port();
+    c.more(&format!("[http]\nlisten = ['127.0.0.1:{http}']\n"));
     a.start();
     b.start();
     wait_until("both to have everything", || are_well(a, &["a", "b"]));
@@ -140,6 +193,7 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     b.kill();
     check_all(c, 2);
     assert!(c.log().contains("the replica is copied from another node"));
+    assert!(figure(http, "copied_total").0 >= 1);
     assert_eq!(c.dump("other/x.rrd"), whole);
     assert!(
         b.path("store")

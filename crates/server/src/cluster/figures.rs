@@ -1,0 +1,125 @@
+//! What a node of a cluster does, for `/metrics`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cluster::node::Node;
+use cluster::partition::{ReplicaCounts, ReplicaStatus};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// `roundel_cluster_*`
+#[derive(Clone)]
+pub struct ClusterCollector(pub Arc<Node>);
+
+impl fmt::Debug for ClusterCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterCollector({})", self.0.name())
+    }
+}
+
+/// A replica of this node, when it is asked about.
+struct OwnReplica {
+    partition: String,
+    status: ReplicaStatus,
+    counts: ReplicaCounts,
+    /// Messages of the partition that it has not applied.
+    lacking: u64,
+}
+
+/// A figure of each replica: its name, its help, what it is, and its value.
+type ReplicaFigure = (&'static str, &'static str, MetricType, fn(&OwnReplica) -> u64);
+
+const REPLICA_FIGURES: [ReplicaFigure; 11] = [
+    ("cluster_leads", "1 while this node leads the partition", MetricType::Gauge, |one| {
+        u64::from(one.status.leads)
+    }),
+    ("cluster_epoch", "The partition's epoch, as far as this node has read", MetricType::Gauge, |one| {
+        u64::from(one.status.epoch)
+    }),
+    (
+        "cluster_caught_up",
+        "1 once this node has read what was there when it opened its replica",
+        MetricType::Gauge,
+        |one| u64::from(one.status.is_caught_up),
+    ),
+    (
+        "cluster_messages_lacking",
+        "Messages of the partition that this node has not applied, as far as any node has told",
+        MetricType::Gauge,
+        |one| one.lacking,
+    ),
+    (
+        "cluster_fault",
+        "1 while this node's replica stands still; its log says why",
+        MetricType::Gauge,
+        |one| u64::from(one.status.fault.is_some()),
+    ),
+    ("cluster_read_messages", "Messages read from the replicated log", MetricType::Counter, |one| {
+        one.counts.messages_read
+    }),
+    ("cluster_read_bytes", "Bytes of them", MetricType::Counter, |one| one.counts.bytes_read),
+    ("cluster_appended_messages", "Messages that the replicated log took", MetricType::Counter, |one| {
+        one.counts.messages_appended
+    }),
+    ("cluster_appended_bytes", "Bytes of them", MetricType::Counter, |one| one.counts.bytes_appended),
+    ("cluster_copied", "Copies of the partition taken from another node", MetricType::Counter, |one| {
+        one.counts.copied
+    }),
+    (
+        "cluster_put_aside",
+        "Copies of the partition put aside, because they differed",
+        MetricType::Counter,
+        |one| one.counts.put_aside,
+    ),
+];
+
+impl Collector for ClusterCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let node = &self.0;
+        let members = node.members();
+        let own = |(partition, replica): (u32, Arc<cluster::partition::Replica>)| {
+            let status = replica.status();
+            let end = members.furthest(partition).max(status.seen_end);
+            let lacking = end.saturating_sub(status.next);
+            OwnReplica { partition: partition.to_string(), status, counts: replica.counts(), lacking }
+        };
+        let replicas: Vec<OwnReplica> = node.replicas().into_iter().map(own).collect();
+        for (name, help, kind, of) in REPLICA_FIGURES {
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for replica in &replicas {
+                let labels = [("partition", replica.partition.as_str())];
+                let one = family.encode_family(&labels)?;
+                match kind {
+                    MetricType::Counter => ConstCounter::new(of(replica)).encode(one)?,
+                    _ => ConstGauge::new(i64::try_from(of(replica)).unwrap_or(i64::MAX)).encode(one)?,
+                }
+            }
+        }
+        let partitions = || 0..node.partitions();
+        let leaderless = partitions().filter(|&partition| members.leader(partition).is_none()).count();
+        let short = partitions().filter(|&partition| members.ready_count(partition) < node.replication());
+        let figures = [
+            (
+                "cluster_nodes_alive",
+                "Nodes that this one takes for running, itself among them",
+                members.nodes().filter(|known| known.is_alive()).count(),
+            ),
+            ("cluster_partitions", "Partitions of the cluster", node.partitions() as usize),
+            ("cluster_partitions_without_leader", "Those that no node leads", leaderless),
+            (
+                "cluster_partitions_short",
+                "Those with fewer replicas ready than `replication` says",
+                short.count(),
+            ),
+        ];
+        for (name, help, value) in figures {
+            let gauge = ConstGauge::new(value as i64);
+            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        Ok(())
+    }
+}
