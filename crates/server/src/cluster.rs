@@ -17,7 +17,7 @@ use cluster::serve::Listener;
 use cluster::tls::NodeTls;
 use store::stripes;
 
-pub use figures::ClusterCollector;
+pub use figures::{ClusterCollector, problems};
 
 /// Partitions of a log that is made in a directory: those of a small cluster, and one for the nodes.
 const DIRECTORY_PARTITIONS: u32 = 8 + 1;

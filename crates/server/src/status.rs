@@ -202,9 +202,9 @@ impl StatusWatch {
                 refused: stats.updates_refused,
                 per_second: self.rate(stats.updates_received),
             },
-            problems: self.with_replication(
+            problems: self.with_cluster(self.with_replication(
                 self.with_forwarding(self.with_backup(problems(&disk, &late, &agents, now))),
-            ),
+            )),
             dropped: dropped.into_iter().map(|(reason, count)| Dropped { reason, count }).collect(),
             slow: self.slow.all(),
             agents,
@@ -269,6 +269,14 @@ impl StatusWatch {
         let text = self.service.metrics.replication.get().and_then(|state| state.problem());
         let advice = "Reading works. roundel replication says more; see docs/replication.md.";
         problems.extend(text.map(|text| Problem { text, advice }));
+        problems
+    }
+
+    /// Adds what is wrong with a cluster.
+    fn with_cluster(&self, mut problems: Vec<Problem>) -> Vec<Problem> {
+        let texts = self.service.node.get().map_or_else(Vec::new, |node| crate::cluster::problems(node));
+        let advice = "roundel cluster status says who has what; see docs/cluster.md.";
+        problems.extend(texts.into_iter().map(|text| Problem { text, advice }));
         problems
     }
 

@@ -153,6 +153,9 @@ fn metrics_say_what_a_node_leads_lacks_and_what_the_cluster_is_short_of() {
     b.kill();
     wait_until("the loss to be seen", || figure(http[0], "nodes_alive").0 == 1);
     assert_eq!(figure(http[0], "partitions_short").0, 8);
+    let status = http_get(http[0], "/api/v1/status").unwrap();
+    let short = "8 of the cluster's 8 partitions have fewer replicas ready than the 2 they should have";
+    assert!(status.contains(short), "{status}");
     wait_until("one to lead everything", || {
         figure(http[0], "leads").0 == 8 && figure(http[0], "partitions_without_leader").0 == 0
     });

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use cluster::members::Members;
 use cluster::node::Node;
 use cluster::partition::{ReplicaCounts, ReplicaStatus};
 use prometheus_client::collector::Collector;
@@ -77,6 +78,49 @@ const REPLICA_FIGURES: [ReplicaFigure; 11] = [
     ),
 ];
 
+/// How many partitions of a cluster lack something.
+struct Lacking {
+    /// No node leads them.
+    leaderless: usize,
+    /// They have fewer replicas ready than they should have.
+    short: usize,
+}
+
+impl Lacking {
+    fn of(node: &Node, members: &Members) -> Lacking {
+        let partitions = || 0..node.partitions();
+        Lacking {
+            leaderless: partitions().filter(|&partition| members.leader(partition).is_none()).count(),
+            short: partitions()
+                .filter(|&partition| members.ready_count(partition) < node.replication())
+                .count(),
+        }
+    }
+}
+
+/// What is wrong with the cluster, as far as this node knows: for the page.
+pub fn problems(node: &Node) -> Vec<String> {
+    let Lacking { leaderless, short } = Lacking::of(node, &node.members());
+    let (all, replication) = (node.partitions(), node.replication());
+    let mut problems = Vec::new();
+    if leaderless > 0 {
+        problems.push(format!(
+            "No node leads {leaderless} of the cluster's {all} partitions: changes of their RRDs wait, and are refused after some seconds"
+        ));
+    }
+    if short > 0 {
+        problems.push(format!(
+            "{short} of the cluster's {all} partitions have fewer replicas ready than the {replication} they should have"
+        ));
+    }
+    let faults = node.replicas().into_iter().filter_map(|(partition, replica)| {
+        let fault = replica.status().fault?;
+        Some(format!("This node's replica of partition {partition} stands still: {fault}"))
+    });
+    problems.extend(faults);
+    problems
+}
+
 impl Collector for ClusterCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let node = &self.0;
@@ -99,9 +143,7 @@ impl Collector for ClusterCollector {
                 }
             }
         }
-        let partitions = || 0..node.partitions();
-        let leaderless = partitions().filter(|&partition| members.leader(partition).is_none()).count();
-        let short = partitions().filter(|&partition| members.ready_count(partition) < node.replication());
+        let Lacking { leaderless, short } = Lacking::of(node, &members);
         let figures = [
             (
                 "cluster_nodes_alive",
@@ -110,11 +152,7 @@ impl Collector for ClusterCollector {
             ),
             ("cluster_partitions", "Partitions of the cluster", node.partitions() as usize),
             ("cluster_partitions_without_leader", "Those that no node leads", leaderless),
-            (
-                "cluster_partitions_short",
-                "Those with fewer replicas ready than `replication` says",
-                short.count(),
-            ),
+            ("cluster_partitions_short", "Those with fewer replicas ready than `replication` says", short),
         ];
         for (name, help, value) in figures {
             let gauge = ConstGauge::new(value as i64);

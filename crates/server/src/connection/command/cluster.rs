@@ -42,7 +42,7 @@ fn lines(node: &Node) -> Vec<String> {
             (true, _, true) => "draining",
             (true, ..) => "alive",
         };
-        let leads = beat.replicas.iter().filter(|replica| replica.leads).count();
+        let leads = beat.replicas.iter().filter(|replica| known.is_alive() && replica.leads).count();
         format!(
             "node {} {} {} {state} leads {leads} of {}",
             beat.name,
