@@ -27,15 +27,20 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// `more` are lines of its configuration.
+    /// Whose InfluxDB lines over UDP have times in milliseconds, as collectd's; `more` are lines of its configuration.
     fn start(more: &str) -> Self {
+        Receiver::with_precision("ms", more)
+    }
+
+    /// Whose InfluxDB lines over UDP have times of that precision.
+    fn with_precision(precision: &str, more: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("pushed-").tempdir().unwrap();
         let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
         let [http, graphite, pickle, statsd, influx] = [(); 5].map(|()| free_port());
         daemon.configure(&format!(
             "[http]\nlisten = [\"127.0.0.1:{http}\"]\n\
              [statsd]\nlisten = [\"udp://127.0.0.1:{statsd}\", \"tcp://127.0.0.1:{statsd}\"]\nflush = \"1s\"\n\
-             [influx]\nlisten = [\"127.0.0.1:{influx}\"]\ndatabase = \"udp\"\nprecision = \"ms\"\n\
+             [influx]\nlisten = [\"127.0.0.1:{influx}\"]\ndatabase = \"udp\"\nprecision = \"{precision}\"\n\
              [carbon]\nlisten = [\"tcp://127.0.0.1:{graphite}\", \"udp://127.0.0.1:{graphite}\"]\npickle = [\"127.0.0.1:{pickle}\"]\n{more}\n"
         ));
         let client = daemon.start();

@@ -164,7 +164,7 @@ fn telegraf_writes_by_every_output_that_it_has_for_us() {
     let Some(telegraf) = telegraf() else {
         return oracle::skip("Telegraf is not installed (make peers)");
     };
-    let mut receiver = Receiver::start("");
+    let mut receiver = Receiver::with_precision("ns", "");
     let time = super::now() - 100;
     let values = receiver.daemon.directory().join("values");
     let text = format!(
