@@ -230,7 +230,9 @@ impl Writer<'_> {
         for c in text.chars() {
             let mut buffer = [0; 4];
             let bytes = c.encode_utf8(&mut buffer);
-            if is_plain(c) && !(self.component == 0 && matches!(c, '.' | '-')) {
+            // Two dots are never plain: programs, rrdcached among them, refuse whatever has `../` in it, at the end of a directory's name, too.
+            let is_second_dot = c == '.' && self.out.ends_with('.');
+            if is_plain(c) && !is_second_dot && !(self.component == 0 && matches!(c, '.' | '-')) {
                 self.put(bytes);
                 continue;
             }
@@ -301,7 +303,8 @@ mod tests {
         check("x/{name}/{job}", "up", &[("a", "1")], "x/up/%,a=1.rrd");
         check("carbon/{name/}", "servers.web1..load", &[], "carbon/servers/web1/%/load.rrd");
         check("carbon/{name/}", "..", &[("k", "a/b,c=d")], "carbon/%/%/%,k=a%2Fb%2Cc%3Dd.rrd");
-        check("x/{name}", "..", &[("..", "../../etc/passwd")], "x/%2E.,..=..%2F..%2Fetc%2Fpasswd.rrd");
+        check("x/{name}", "..", &[("..", "../../etc/passwd")], "x/%2E.,.%2E=.%2E%2F.%2E%2Fetc%2Fpasswd.rrd");
+        check("x/{a}/{name}", "n...", &[("a", "bar..")], "x/bar.%2E/n.%2E..rrd");
         check("x/{name}", "-é %+\n*", &[], "x/%2Dé%20%25%2B%0A%2A.rrd");
     }
 

@@ -145,7 +145,8 @@ impl CreateTable {
         let mut path = String::new();
         rule.path.write(series, &rule.drop, &mut path).map_err(|_| Unplaced::TooLong(number))?;
         let mut owner = Samples::default();
-        let is_its_own = self.owner(&path, &mut owner).is_some_and(|found| {
+        let stem = path.strip_suffix(".rrd").unwrap_or(&path);
+        let is_its_own = self.owner(stem, &mut owner).is_some_and(|found| {
             let (found, labels) = (owner.series(found), series.labels());
             let kept = labels.filter(|(label, _)| !rule.drop.iter().any(|dropped| dropped == label));
             found.name() == series.name() && found.labels().eq(kept)
@@ -157,9 +158,8 @@ impl CreateTable {
         self.rules.iter().enumerate().find(|(_, rule)| rule.fits(series))
     }
 
-    /// The series whose RRD has this name (with or without `.rrd`), as the last one of `samples`; `None` if it is no series' by this table.
+    /// The series whose RRD has this name, without its `.rrd`, as the last one of `samples`; `None` if it is no series' by this table.
     pub fn owner(&self, path: &str, samples: &mut Samples) -> Option<u32> {
-        let path = path.strip_suffix(".rrd").unwrap_or(path);
         self.rules.iter().enumerate().filter(|(_, rule)| !rule.refuse).find_map(|(number, rule)| {
             let found = rule.path.read(path, samples)?;
             let series = samples.series(found);
@@ -222,10 +222,14 @@ mod tests {
         assert_eq!(place(&table, "n", &[("a", "m")]).unwrap(), "x/m/n.rrd");
         assert_eq!(place(&table, "m", &[("b", "n")]), Err(Unplaced::Taken(1, "x/m/n.rrd".to_owned())));
         let mut samples = Samples::default();
-        let owner = table.owner("x/m/n.rrd", &mut samples).unwrap();
+        let owner = table.owner("x/m/n", &mut samples).unwrap();
         assert_eq!(samples.series(owner).to_string(), "n{a=\"m\"}");
         assert_eq!(table.owner("x/m/n%", &mut samples), None);
         assert_eq!(table.owner("y/m/n", &mut samples), None);
+        // The name of a series may end so, too.
+        assert_eq!(place(&table, "n.rrd", &[("a", "m")]).unwrap(), "x/m/n.rrd.rrd");
+        let owner = table.owner("x/m/n.rrd", &mut samples).unwrap();
+        assert_eq!(samples.series(owner).to_string(), "n.rrd{a=\"m\"}");
     }
 
     #[test]

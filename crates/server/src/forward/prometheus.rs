@@ -234,7 +234,7 @@ fn request(table: &CreateTable, samples: &[SampleOut<'_>]) -> Vec<u8> {
 /// The labels that a series was pushed with, in the order of their names; `None` if the RRD is not of one.
 fn pushed_labels(name: &[u8], table: &CreateTable) -> Option<Vec<(String, String)>> {
     let mut owner = ingest::sample::Samples::default();
-    let found = table.owner(std::str::from_utf8(name).ok()?, &mut owner)?;
+    let found = table.owner(std::str::from_utf8(name).ok()?.strip_suffix(".rrd")?, &mut owner)?;
     let series = owner.series(found);
     let text = |(label, value): (&str, &str)| (label.to_owned(), value.to_owned());
     let mut labels: Vec<_> =

@@ -111,3 +111,29 @@ fn otlp_is_answered_by_its_kind() {
     let (status, _) = receiver.request("POST /v1/metrics", &["Content-Type: text/plain"], b"x");
     assert_eq!(status, 415);
 }
+
+#[test]
+fn labels_that_end_as_names_of_files_do_are_kept_apart() {
+    let mut receiver = Receiver::start("");
+    let lines = "rw,zz=a.rrd value=9\nrw,zz=a value=10\nq,host=bar.. value=1\nq..,host=h value=2";
+    let (status, answer) = receiver.request("POST /write", &[], lines.as_bytes());
+    assert!(status == 204, "{answer}");
+    // No directory of theirs ends with two dots: whatever names RRDs refuses `../`.
+    for (name, want) in [
+        ("series/rw,zz=a.rrd.rrd", 9.0),
+        ("series/rw,zz=a.rrd", 10.0),
+        ("hosts/bar.%2E/q.rrd", 1.0),
+        ("hosts/h/q.%2E.rrd", 2.0),
+    ] {
+        assert_eq!(receiver.last(name).1, want, "{name}");
+    }
+    for (query, labels) in
+        [("rw", ["\"zz\":\"a\"", "\"zz\":\"a.rrd\""]), ("{host=~'bar..|h'}", ["\"q\"", "\"q..\""])]
+    {
+        let query = query.replace('{', "%7B").replace('}', "%7D").replace('|', "%7C").replace('\'', "%27");
+        oracle::wait_until("the series to be found", || {
+            let (_, answer) = receiver.request(&format!("GET /api/v1/series?match[]={query}"), &[], b"");
+            labels.iter().all(|label| answer.contains(label))
+        });
+    }
+}
