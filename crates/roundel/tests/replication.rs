@@ -13,10 +13,14 @@ mod encrypted;
 mod faults;
 #[path = "replication/kills.rs"]
 mod kills;
+#[path = "replication/pollers.rs"]
+mod pollers;
 #[path = "replication/server.rs"]
 mod server;
 #[path = "wire/signer.rs"]
 mod signer;
+#[path = "wire/snmpd.rs"]
+mod snmpd;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
