@@ -11,6 +11,8 @@ mod cluster;
 mod encrypted;
 #[path = "replication/faults.rs"]
 mod faults;
+#[path = "replication/held.rs"]
+mod held;
 #[path = "replication/kills.rs"]
 mod kills;
 #[path = "replication/pollers.rs"]

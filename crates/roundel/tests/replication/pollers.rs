@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use oracle::{free_port, http_get, wait_until};
 
 use super::cluster::{are_well, node};
+use super::held::HeldAnswers;
 use super::server::Server;
 use super::snmpd::Snmpd;
 
@@ -20,6 +21,10 @@ fn metric(port: u16, name: &str) -> u64 {
         (metric.strip_suffix("_total").unwrap_or(metric) == prefix).then(|| value.parse().ok())?
     });
     value.unwrap_or(0)
+}
+
+fn section(number: u64, port: u16) -> String {
+    format!("[[snmp]]\ndevice = '127.0.0.1:{port}'\nname = 'd{number}'\nstep = '1s'\nheartbeat = '60s'\n")
 }
 
 fn last(server: &Server, device: u64) -> u64 {
@@ -38,17 +43,11 @@ fn each_device_is_polled_by_the_node_that_leads_and_by_no_paused_one() {
     let parent = tempfile::tempdir().unwrap();
     let snmpd = Snmpd::start(parent.path(), "", None);
     let ports = [free_port(), free_port()];
-    let devices: String = (0..DEVICES)
-        .map(|number| {
-            format!(
-                "[[snmp]]\ndevice = '127.0.0.1:{}'\nname = 'd{number}'\nstep = '1s'\nheartbeat = '60s'\n",
-                snmpd.port
-            )
-        })
-        .collect();
+    let held = HeldAnswers::of(snmpd.port);
     let [mut a, mut b] = ["a", "b"].map(|name| node(parent.path(), name));
-    for (server, port) in [(&mut a, ports[0]), (&mut b, ports[1])] {
-        server.more(&format!("[http]\nlisten = ['127.0.0.1:{port}']\n{devices}"));
+    for (server, http, device) in [(&mut a, ports[0], snmpd.port), (&mut b, ports[1], held.port)] {
+        let devices: String = (0..DEVICES).map(|number| section(number, device)).collect();
+        server.more(&format!("[http]\nlisten = ['127.0.0.1:{http}']\n{devices}"));
         server.start();
     }
     wait_until("both to have everything", || are_well(&a, &["a", "b"]) && are_well(&b, &["a", "b"]));
@@ -63,13 +62,16 @@ fn each_device_is_polled_by_the_node_that_leads_and_by_no_paused_one() {
     a.start();
     wait_until("it to have caught up", || are_well(&b, &["a", "b"]));
 
+    // Answers reach the paused one while another polls: what they say is thrown away when it wakes up, whatever it believes then.
+    held.hold();
+    wait_until("answers on their way", || held.count() > 0);
     b.signal("-STOP");
     wait_until("the first to poll all", || metric(ports[0], "devices") == DEVICES);
     wait_for_polls(&a);
+    held.release();
     b.signal("-CONT");
-    wait_until("the paused one to know", || {
-        polled() == [DEVICES, 0] || polled().iter().sum::<u64>() == DEVICES
-    });
+    wait_until("the paused one to throw them away", || metric(ports[1], "lead_lost") > 0);
+    wait_until("each device to be polled by one", || polled().iter().sum::<u64>() == DEVICES);
     wait_for_polls(&b);
     assert_eq!(
         ports.map(|port| metric(port, "refused")),
