@@ -13,6 +13,7 @@ mod execute;
 mod frames;
 pub mod handshake;
 pub mod key;
+pub mod leads;
 mod lock;
 pub mod log;
 pub mod members;

@@ -262,6 +262,10 @@ impl Routes for Node {
         self.replica(partition)?.engine_and_lead()
     }
 
+    fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)> {
+        self.replica(partition)?.engine_and_epoch()
+    }
+
     fn copy(&self, partition: u32) -> Result<ReplicaCopy, StoreError> {
         self.replica(partition).ok_or(StoreError::Stopping)?.copy()
     }

@@ -247,6 +247,14 @@ impl Replica {
         state.engine.clone().map(|engine| (engine as Arc<dyn Engine>, state.leads))
     }
 
+    /// Its store, and the epoch in which it takes changes; `None` when another replica has begun an epoch, as far as this one has read.
+    pub fn engine_and_epoch(&self) -> Option<(Arc<dyn Engine>, u32)> {
+        let state = self.shared.state();
+        let leads = state.leads && state.accepted.leader == self.shared.options.writer;
+        let engine = state.engine.clone().filter(|_| leads)?;
+        Some((engine as Arc<dyn Engine>, state.accepted.epoch))
+    }
+
     /// Has it claim the partition when it does not lead, or not any more.
     pub fn want_lead(&self, wants: bool) {
         self.shared.wants_lead.store(wants, Ordering::Release);

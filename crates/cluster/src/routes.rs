@@ -32,6 +32,8 @@ pub trait Routes: Send + Sync {
     fn partition_count(&self) -> u32;
     /// The store of a partition on this node, and whether it leads; `None` when this node has none, or has not opened it.
     fn local(&self, partition: u32) -> Option<(Arc<dyn Engine>, bool)>;
+    /// The store of a partition that this node leads, and in which epoch.
+    fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)>;
     /// Who has a partition.
     fn route(&self, partition: u32) -> Route;
     /// This node's replica of a partition as it is now, for another node.

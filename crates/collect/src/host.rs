@@ -272,7 +272,7 @@ fn spec(kind: Kind, sources: &[&str]) -> RrdSpec {
 
 /// `text` as one path component: letters, digits, `-`, `_` and inner dots stay, everything else becomes `%XX`, so
 /// different devices keep different names.
-pub(crate) fn safe_component(text: &str) -> String {
+pub fn safe_component(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for (index, byte) in text.bytes().enumerate() {
         match byte {

@@ -11,12 +11,18 @@ mod cluster;
 mod encrypted;
 #[path = "replication/faults.rs"]
 mod faults;
+#[path = "replication/held.rs"]
+mod held;
 #[path = "replication/kills.rs"]
 mod kills;
+#[path = "replication/pollers.rs"]
+mod pollers;
 #[path = "replication/server.rs"]
 mod server;
 #[path = "wire/signer.rs"]
 mod signer;
+#[path = "wire/snmpd.rs"]
+mod snmpd;
 
 use std::io::Write;
 use std::time::{Duration, Instant};

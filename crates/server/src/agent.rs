@@ -217,9 +217,9 @@ impl Agent {
         }
         for mrtg in std::mem::take(&mut self.settings.mrtg) {
             let base = self.settings.base.clone();
-            tasks.spawn(mrtg::run(Arc::clone(context), mrtg, base, stop.subscribe()));
+            tasks.spawn(mrtg::run(Arc::clone(context), None, mrtg, base, stop.subscribe()));
         }
-        tasks.spawn(snmp::run(Arc::clone(context), devices, stop.subscribe()));
+        tasks.spawn(snmp::run(Arc::clone(context), None, devices, stop.subscribe()));
         if let Some(receiver) = collectd {
             let (context, stop) = (Arc::clone(context), stop.subscribe());
             tasks.spawn_blocking(move || receiver.run(&context, &stop));

@@ -4,6 +4,7 @@ pub mod collectd;
 pub mod context;
 pub mod daemon;
 pub mod datagrams;
+pub mod fence;
 pub mod ganglia;
 pub mod host;
 pub mod labels;

@@ -108,7 +108,7 @@ impl Daemon {
 
     /// Collects what is sent to these sockets, and this host's own metrics, until the daemon stops.
     pub fn collect(&mut self, sockets: CollectorSockets, host: Option<String>) {
-        let (context, stop) = (Arc::clone(&self.service.collecting), self.stop.subscribe());
+        let (context, stop) = (self.service.collecting(), self.stop.subscribe());
         if let Some(directory) = host {
             self.spawn(collectors::host::run(Arc::clone(&context), directory, stop.clone()));
             let status = Arc::clone(&self.status);
@@ -140,15 +140,17 @@ impl Daemon {
 
     /// Polls what a file of MRTG says, until the daemon stops. Names of RRDs are relative to `base`.
     pub fn poll_mrtg(&mut self, settings: MrtgSettings, base: PathBuf) {
-        let context = Arc::clone(&self.service.collecting);
-        self.spawn(collectors::mrtg::run(context, settings, base, self.stop.subscribe()));
+        let context = self.service.collecting();
+        let fence = self.service.fence();
+        self.spawn(collectors::mrtg::run(context, fence, settings, base, self.stop.subscribe()));
     }
 
     /// Polls these SNMP devices until the daemon stops, or those that are sent later.
     pub fn poll_snmp(&mut self, settings: SnmpSettings) -> DeviceSender {
         let (sender, receiver) = devices::channel(settings);
-        let context = Arc::clone(&self.service.collecting);
-        self.spawn(collectors::snmp::run(context, receiver, self.stop.subscribe()));
+        let context = self.service.collecting();
+        let fence = self.service.fence();
+        self.spawn(collectors::snmp::run(context, fence, receiver, self.stop.subscribe()));
         sender
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ::access::{Below, Rights, Verb};
+use cluster::leads::Leads;
 use cluster::node::Node;
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,6 +17,7 @@ use crate::access::{Access, Principal};
 use crate::agents::seen::SeenAgents;
 use crate::budget::MemoryBudget;
 use crate::collectors::context::{CollectorContext, ReadingSink};
+use crate::collectors::fence::Fence;
 use crate::connection::command::Wait;
 use crate::connection::command::flush::FlushAll;
 use crate::connection_limits::ConnectionLimits;
@@ -94,6 +96,23 @@ pub struct Service {
 }
 
 impl Service {
+    /// What this process's collectors share. Nodes of a cluster have directories of their own for their own numbers.
+    pub fn collecting(&self) -> Arc<CollectorContext> {
+        let Some(node) = self.node.get() else { return Arc::clone(&self.collecting) };
+        Arc::new(CollectorContext {
+            sink: ReadingSink::Store(Arc::clone(&self.engine)),
+            statistics: self.collecting.statistics.clone(),
+            labels: Arc::clone(&self.collecting.labels),
+            own_directory: format!("{}/", collect::host::safe_component(node.name())),
+        })
+    }
+
+    /// In a node of a cluster: what a further poller polls and writes.
+    pub fn fence(&self) -> Option<Arc<Fence>> {
+        let node = Arc::clone(self.node.get()?);
+        Some(Arc::new(Fence::new(Leads::new(node), Arc::clone(&self.engine))))
+    }
+
     /// A service for `engine`.
     pub fn new(engine: Arc<dyn Engine>, names: Names, create: CreatePolicy) -> Arc<Self> {
         Self::with_limits(engine, names, create, &LimitSettings::default(), Access::default())

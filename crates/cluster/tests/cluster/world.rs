@@ -49,6 +49,10 @@ impl Routes for NodeRoutes {
         Some((store, map.leaders[partition as usize] == Some(self.node)))
     }
 
+    fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)> {
+        self.local(partition).filter(|(_, leads)| *leads).map(|(store, _)| (store, 1))
+    }
+
     fn route(&self, partition: u32) -> Route {
         let map = self.map.lock().unwrap();
         let leader = map.leaders[partition as usize];

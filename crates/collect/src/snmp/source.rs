@@ -15,6 +15,7 @@ use super::profile::{Profiles, TableSpec};
 use super::rules::RowRule;
 use super::template::PathTemplate;
 use super::users::{UserSpec, Users};
+use crate::host::safe_component;
 
 /// How long rows of which length are kept: (seconds of a row, seconds kept).
 const ARCHIVES: [(u64, u64); 4] =
@@ -89,6 +90,9 @@ pub struct SnmpSource {
     /// On an agent: the assignment that it is polled for; 0 when it is the agent's own device.
     #[serde(skip)]
     pub assignment: u64,
+    /// On a node of a cluster: of the tables whose RRDs have known directories, only those of these are polled.
+    #[serde(skip)]
+    pub share: Option<Vec<String>>,
 }
 
 /// A time of 0 has no text.
@@ -162,6 +166,7 @@ impl SnmpSource {
             any_source: false,
             agents: Vec::new(),
             assignment: 0,
+            share: None,
         }
     }
 
@@ -252,12 +257,40 @@ impl SnmpSource {
         }
         let is_table = |name: &&String| tables.iter().any(|table| table.spec.name == **name);
         match self.paths.keys().find(|name| !is_table(name)) {
-            None => Ok(tables),
+            None => {
+                if let Some(share) = &self.share {
+                    let component = safe_component(self.name());
+                    let is_shared = |path: &PathTemplate| {
+                        path.directory(&component).is_none_or(|directory| share.contains(&directory))
+                    };
+                    tables.retain(|table| is_shared(&table.path));
+                }
+                Ok(tables)
+            }
             Some(name) => {
                 let known: Vec<&str> = tables.iter().map(|table| table.spec.name.as_str()).collect();
                 Err(format!("paths: its profiles have no table \"{name}\", but {}", known.join(", ")))
             }
         }
+    }
+
+    /// The directories of its RRDs, each once; `None` when they depend on what the device has, or the source is not good.
+    pub fn directories(&self, profiles: &Profiles) -> Option<Vec<String>> {
+        let component = safe_component(self.name());
+        let mut directories = Vec::new();
+        for table in self.tables(profiles).ok()? {
+            let directory = table.path.directory(&component)?;
+            if !directories.contains(&directory) {
+                directories.push(directory);
+            }
+        }
+        Some(directories)
+    }
+
+    /// The RRD of the device's own statistics, and the device's name in paths.
+    pub fn statistics_name(&self) -> (String, String) {
+        let component = safe_component(self.name());
+        (format!("snmp/{component}.rrd"), component)
     }
 
     /// The argument of `rrdcreate(1)` for a data source.

@@ -63,6 +63,21 @@ impl PathTemplate {
         Ok(PathTemplate(parts))
     }
 
+    /// The directory of all RRDs of a device; `None` when it depends on the row.
+    pub(super) fn directory(&self, device: &str) -> Option<String> {
+        let slash = self.0.iter().rposition(|part| matches!(part, Part::Text(text) if text.contains('/')));
+        let mut directory = String::new();
+        for part in &self.0[..slash.map_or(0, |slash| slash + 1)] {
+            match part {
+                Part::Text(text) => directory.push_str(text),
+                Part::Device => directory.push_str(device),
+                Part::Name | Part::Index | Part::Column(_) => return None,
+            }
+        }
+        directory.truncate(directory.rfind('/').unwrap_or(0));
+        Some(directory)
+    }
+
     /// The name of a row's RRD. What the row does not have is its index.
     pub(super) fn path(&self, device: &str, row: &WalkedRow, name: &str) -> String {
         let mut path = String::new();
@@ -110,6 +125,18 @@ mod tests {
         ] {
             let template = PathTemplate::parse(template, &columns()).unwrap();
             assert_eq!(template.path("r1", &row, "n"), want);
+            assert_eq!(
+                template.directory("r1").as_deref(),
+                want.rsplit_once('/').map(|(directory, _)| directory)
+            );
+        }
+    }
+
+    #[test]
+    fn a_directory_may_depend_on_the_row() {
+        for (template, want) in [("{device}/{ifName}/x-{index}.rrd", None), ("{device}.rrd", Some(""))] {
+            let template = PathTemplate::parse(template, &columns()).unwrap();
+            assert_eq!(template.directory("r1").as_deref(), want);
         }
     }
 

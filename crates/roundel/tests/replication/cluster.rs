@@ -10,7 +10,7 @@ use super::server::{CREATE, Server};
 const DIRECTORIES: usize = 24;
 
 /// A node over a log in a directory.
-fn node(parent: &Path, name: &str) -> Server {
+pub fn node(parent: &Path, name: &str) -> Server {
     node_over(parent, name, &format!("directory = '{}/log'\n", parent.display()))
 }
 
@@ -30,7 +30,7 @@ fn name(number: usize) -> String {
 }
 
 /// How many partitions have a leader, and all of `nodes` ready.
-fn are_well(server: &Server, nodes: &[&str]) -> bool {
+pub fn are_well(server: &Server, nodes: &[&str]) -> bool {
     let answer = server.client().ask("CLUSTER").unwrap();
     let partitions: Vec<&String> =
         answer.lines.iter().filter(|line| line.starts_with("partition ")).collect();

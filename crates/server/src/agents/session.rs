@@ -393,6 +393,8 @@ fn answer(
     let code = |failure: &WriteFailure| match &failure.error {
         WriteError::Store(error) => refusal::code(error),
         WriteError::Definition(_) | WriteError::Other(_) => ErrorCode::Syntax,
+        // Only pollers have a fence.
+        WriteError::Elsewhere | WriteError::LeadLost => refusal::code(&StoreError::Stopping),
     };
     let all = written.failures.len();
     let mut refused = written.failures;

@@ -31,6 +31,7 @@ use self::peers::{PeerEvent, Peers};
 use self::rates::RateSource;
 use self::state::ThreshDir;
 use super::context::{CollectorContext, ReadingSink};
+use super::fence::Fence;
 use super::notices;
 use super::own::Own;
 use super::recorder::{Gathering, Recorded, Recorder};
@@ -71,12 +72,13 @@ pub struct MrtgSettings {
 /// changes.
 pub async fn run(
     context: Arc<CollectorContext>,
+    fence: Option<Arc<Fence>>,
     settings: MrtgSettings,
     base: PathBuf,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let mut hang_up = signal(SignalKind::hangup())?;
-    let mut poller = Poller::new(context, settings, base)?;
+    let mut poller = Poller::new(context, fence, settings, base)?;
     poller.load();
     loop {
         let wait = poller.wait();
@@ -121,6 +123,8 @@ type Ended = (TermId, Result<Vec<u8>, String>);
 
 struct Poller {
     context: Arc<CollectorContext>,
+    /// In a node of a cluster: what it polls.
+    fence: Option<Arc<Fence>>,
     settings: MrtgSettings,
     base: PathBuf,
     clocks: Clocks,
@@ -149,12 +153,18 @@ struct Poller {
 }
 
 impl Poller {
-    fn new(context: Arc<CollectorContext>, settings: MrtgSettings, base: PathBuf) -> io::Result<Self> {
-        let recorder = Recorder::new(Arc::clone(&context), NAME);
+    fn new(
+        context: Arc<CollectorContext>,
+        fence: Option<Arc<Fence>>,
+        settings: MrtgSettings,
+        base: PathBuf,
+    ) -> io::Result<Self> {
+        let recorder = Recorder::of_poller(Arc::clone(&context), NAME, fence.clone());
         let rates = RateSource::new(&context.sink);
         let own = Own::new(&context, NAME);
         Ok(Poller {
             context,
+            fence,
             settings,
             base,
             clocks: Clocks::default(),
@@ -190,7 +200,10 @@ impl Poller {
     fn load(&mut self) {
         self.look_at = Instant::now() + LOOK_EVERY;
         let subject = self.settings.config.display().to_string();
-        let loaded = tokio::task::block_in_place(|| LoadedConfig::read(&self.settings.config, &self.base));
+        let wants = |name: &[u8]| self.fence.as_ref().is_none_or(|fence| fence.has_name(name));
+        let loaded = tokio::task::block_in_place(|| {
+            LoadedConfig::read_those(&self.settings.config, &self.base, &wants)
+        });
         let loaded = match &self.context.sink {
             ReadingSink::Store(_) => loaded,
             ReadingSink::Spool(_) => loaded.and_then(|loaded| loaded.for_an_agent(&self.settings.config)),
@@ -230,7 +243,7 @@ impl Poller {
             without_effect,
             "polling in MRTG's place; \"roundel mrtg --check FILE\" lists the lines without effect"
         );
-        self.recorder = Recorder::new(Arc::clone(&self.context), NAME);
+        self.recorder = Recorder::of_poller(Arc::clone(&self.context), NAME, self.fence.clone());
         // Readings and programs that belong to the old plan have numbers of the old plan.
         (self.readings, self.read, self.running) = (Readings::default(), Vec::new(), JoinSet::new());
         let options = MrtgCollectorOptions {
@@ -282,6 +295,13 @@ impl Poller {
 
     /// Does what follows from the event: asks, records, says what is wrong.
     async fn go_on(&mut self) {
+        let fence = self.fence.clone();
+        if let Some((fence, epochs)) = fence.as_ref().and_then(|fence| Some((fence, fence.news()?))) {
+            // What was asked until now was asked under the leads until now: of those that are over, it is thrown away.
+            self.record().await;
+            fence.know(epochs);
+            self.load();
+        }
         if Instant::now() >= self.look_at {
             self.look_at = Instant::now() + LOOK_EVERY;
             let has_changed = match &self.failed {
@@ -303,7 +323,13 @@ impl Poller {
             let mut counts = self.before;
             counts += collector.counts();
             let levels = [loaded.plan.targets.len(), collector.addresses().len()];
-            self.own.publish(&self.context, |stored| numbers(counts, stored, levels)).await;
+            let is_fenced = self.fence.is_some();
+            let numbers = |stored: Recorded| {
+                let mut numbers = numbers(counts, stored, levels);
+                numbers.extend(is_fenced.then(|| stored.lead_lost_count()));
+                numbers
+            };
+            self.own.publish(&self.context, numbers).await;
         }
         self.tell();
     }

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use collect::inventory::{Inventory, RrdId};
 use collect::reading::Readings;
+use collect::statistics::Statistic;
 
 use super::context::{CollectorContext, ReadingSink};
-use super::store_writer::StoreWriter;
+use super::fence::Fence;
+use super::store_writer::{StoreWriter, WriteError, WriteFailure};
 use crate::agent::feed::{SpoolFeed, SpooledRrds};
 
 /// How many failures of one call are logged one by one; of the others, only the number is.
@@ -60,6 +62,17 @@ pub struct Recorded {
     pub accepted: u64,
     /// Readings that the store refused, or whose RRD could not be created.
     pub refused: u64,
+    /// Readings that were thrown away because another node polls now.
+    pub lead_lost: u64,
+}
+
+impl Recorded {
+    /// The number of a poller in a cluster.
+    pub fn lead_lost_count(&self) -> Statistic {
+        let help =
+            "Readings that were thrown away because another node polls now, or the log did not take them";
+        Statistic::count("lead_lost", help, self.lead_lost)
+    }
 }
 
 impl AddAssign for Recorded {
@@ -67,6 +80,7 @@ impl AddAssign for Recorded {
         self.created += more.created;
         self.accepted += more.accepted;
         self.refused += more.refused;
+        self.lead_lost += more.lead_lost;
     }
 }
 
@@ -107,8 +121,17 @@ enum Destination {
 impl Recorder {
     /// A recorder for one collector, whose inventory is passed with each call.
     pub fn new(context: Arc<CollectorContext>, collector: &'static str) -> Self {
+        Recorder::of_poller(context, collector, None)
+    }
+
+    /// A recorder for a poller; in a node of a cluster, a fence decides what is written.
+    pub fn of_poller(
+        context: Arc<CollectorContext>,
+        collector: &'static str,
+        fence: Option<Arc<Fence>>,
+    ) -> Self {
         let destination = match &context.sink {
-            ReadingSink::Store(engine) => Destination::Store(StoreWriter::new(Arc::clone(engine))),
+            ReadingSink::Store(engine) => Destination::Store(StoreWriter::fenced(Arc::clone(engine), fence)),
             ReadingSink::Spool(feed) => Destination::Spool(Arc::clone(feed), SpooledRrds::default()),
         };
         Recorder { collector, fed: Vec::new(), destination }
@@ -116,15 +139,21 @@ impl Recorder {
 
     /// Creates the RRDs that are new, and passes the readings on in their order.
     pub async fn record(&mut self, inventory: &Inventory, readings: &Readings) -> Recorded {
-        let written = match &mut self.destination {
+        let mut written = match &mut self.destination {
             Destination::Store(writer) => writer.write(inventory, readings).await,
             Destination::Spool(feed, known) => {
                 return tokio::task::block_in_place(|| feed.take(inventory, readings, known));
             }
         };
         self.fed.resize(inventory.len(), Fed::default());
+        let accepted = (readings.len() - written.failures.len()) as u64;
+        let lost = |failure: &&WriteFailure| matches!(failure.error, WriteError::LeadLost);
+        let lead_lost = written.failures.iter().filter(lost).count() as u64;
+        // Of these, nothing is wrong: another node has them.
+        let is_ours =
+            |failure: &WriteFailure| !matches!(failure.error, WriteError::LeadLost | WriteError::Elsewhere);
+        written.failures.retain(is_ours);
         let refused = written.failures.len() as u64;
-        let accepted = readings.len() as u64 - refused;
         let of_rrds = |at_creation: bool| {
             let failures = written.failures.iter().filter(move |failure| failure.at_creation == at_creation);
             failures.map(|failure| (failure.rrd, failure.error.to_string())).collect()
@@ -137,7 +166,7 @@ impl Recorder {
                 self.fed[reading.rrd.index()].was_fed();
             }
         }
-        Recorded { created: written.created, accepted, refused }
+        Recorded { created: written.created, accepted, refused, lead_lost }
     }
 
     /// Logs the failures of RRDs that have had none of late.

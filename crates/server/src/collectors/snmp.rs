@@ -7,10 +7,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cluster::leads::Epochs;
 use collect::snmp::collector::SnmpCollector;
 use collect::snmp::collector::reload::Reloaded;
 use collect::snmp::engine::DeviceId;
-use collect::snmp::profile::Profiles;
 use collect::snmp::source::SnmpSource;
 use collect::statistics::Statistic;
 use suggest::Label;
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use self::config::SnmpSettings;
 use self::devices::DeviceReceiver;
 use super::context::CollectorContext;
+use super::fence::Fence;
 use super::lookup::Lookups;
 use super::notices;
 use super::own::Own;
@@ -37,6 +38,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// When there is no socket.
 pub async fn run(
     context: Arc<CollectorContext>,
+    fence: Option<Arc<Fence>>,
     mut devices: DeviceReceiver,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
@@ -47,12 +49,14 @@ pub async fn run(
     };
     let sockets = UdpSockets::open()?;
     let clocks = Clocks::default();
-    let SnmpSettings { sources, profiles } = first;
-    let mut collector = SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), profiles.clone());
+    let mut all = first;
+    let mut collector =
+        SnmpCollector::new(clocks.now(), sockets.window(), random_seed(), all.profiles.clone());
     let mut lookups = Lookups::default();
-    reload(&mut collector, &mut lookups, sources, profiles);
+    let (shared, fence) = (fence.clone(), fence.as_deref());
+    reload(&mut collector, &mut lookups, &all, fence);
     devices.confirm();
-    let mut recorder = Recorder::new(Arc::clone(&context), NAME);
+    let mut recorder = Recorder::of_poller(Arc::clone(&context), NAME, shared);
     let mut own = Own::new(&context, NAME);
     let mut buffer = vec![0; DATAGRAM_MAX];
     let mut gathering = Gathering::default();
@@ -70,12 +74,10 @@ pub async fn run(
             () = devices.changed() => {
                 // Of those that go, too.
                 own.add(record(&mut collector, &mut recorder).await);
-                let SnmpSettings { sources, profiles } = devices.take();
-                let Reloaded { removed, added, unchanged, .. } =
-                    reload(&mut collector, &mut lookups, sources, profiles);
+                all = devices.take();
+                let reloaded = reload(&mut collector, &mut lookups, &all, fence);
                 devices.confirm();
-                let (removed, added) = (removed.len(), added.len());
-                tracing::info!(collector = NAME, removed, added, unchanged, "polls by the new configuration");
+                announce(&reloaded, "polls by the new configuration");
             }
             (id, found) = lookups.next() => match found {
                 Ok(address) => collector.set_address(clocks.now(), id, address),
@@ -83,13 +85,13 @@ pub async fn run(
             },
             () = sockets.readable() => {
                 wait_for_more(collector.in_flight()).await;
-                for _ in 0..DATAGRAMS_AT_ONCE {
-                    let Some((length, from)) = sockets.receive(&mut buffer) else { break };
-                    collector.receive(clocks.now(), from, &buffer[..length]);
-                    collector.send_all(|to, datagram| sockets.send(to, datagram));
-                }
+                receive(&mut collector, &sockets, &clocks, &mut buffer);
             }
             () = tokio::time::sleep(next.min(waiting)) => {}
+        }
+        if let Some((fence, epochs)) = fence.and_then(|fence| Some((fence, fence.news()?))) {
+            own.add(record(&mut collector, &mut recorder).await);
+            take_leads(&mut collector, &mut lookups, &all, (fence, epochs));
         }
         if collector.next_tick().is_some_and(|at| at <= clocks.now().mono) {
             collector.tick(clocks.now());
@@ -101,7 +103,16 @@ pub async fn run(
         if gathering.is_over(Instant::now(), readings, || collector.is_resting(clocks.now())) {
             own.add(record(&mut collector, &mut recorder).await);
         }
-        own.publish(&context, |stored| numbers(&collector, stored)).await;
+        own.publish(&context, |stored| numbers(&collector, stored, fence.is_some())).await;
+    }
+}
+
+/// Takes the datagrams that have come, but not too many.
+fn receive(collector: &mut SnmpCollector, sockets: &UdpSockets, clocks: &Clocks, buffer: &mut [u8]) {
+    for _ in 0..DATAGRAMS_AT_ONCE {
+        let Some((length, from)) = sockets.receive(buffer) else { break };
+        collector.receive(clocks.now(), from, &buffer[..length]);
+        collector.send_all(|to, datagram| sockets.send(to, datagram));
     }
 }
 
@@ -133,23 +144,67 @@ async fn record(collector: &mut SnmpCollector, recorder: &mut Recorder) -> Recor
     recorded
 }
 
-fn numbers(collector: &SnmpCollector, stored: Recorded) -> Vec<Statistic> {
+fn numbers(collector: &SnmpCollector, stored: Recorded, is_fenced: bool) -> Vec<Statistic> {
     let mut numbers = collector.statistics();
     numbers.extend([
         Statistic::count("stored", "Readings that the store took", stored.accepted),
         Statistic::count("refused", "Readings that the store refused", stored.refused),
     ]);
+    numbers.extend(is_fenced.then(|| stored.lead_lost_count()));
     numbers
 }
 
-/// Polls these devices from now on, and looks up the addresses of those that are new.
+/// Polls what this node leads by these epochs. What was asked under leads that are over has been thrown away; what it led before in another
+/// epoch is begun again, because what is on its way was asked then.
+fn take_leads(
+    collector: &mut SnmpCollector,
+    lookups: &mut Lookups<DeviceId>,
+    all: &SnmpSettings,
+    (fence, epochs): (&Fence, Epochs),
+) {
+    let before = fence.know(epochs);
+    let stays = |source: &SnmpSource| match source.directories(&all.profiles) {
+        Some(directories) => directories.iter().all(|directory| fence.stays(directory.as_bytes(), &before)),
+        None => false,
+    };
+    let sources = all.sources.iter().filter(|source| stays(source)).cloned().collect();
+    let kept = SnmpSettings { sources, profiles: all.profiles.clone() };
+    reload(collector, lookups, &kept, Some(fence));
+    announce(&reload(collector, lookups, all, Some(fence)), "polls what this node leads now");
+}
+
+fn announce(reloaded: &Reloaded, what: &str) {
+    let Reloaded { removed, added, unchanged, .. } = reloaded;
+    let (removed, added) = (removed.len(), added.len());
+    tracing::info!(collector = NAME, removed, added, unchanged, "{what}");
+}
+
+/// Polls these devices from now on, as far as this node is to, and looks up the addresses of those that are new.
 fn reload(
     collector: &mut SnmpCollector,
     lookups: &mut Lookups<DeviceId>,
-    sources: Vec<SnmpSource>,
-    profiles: Profiles,
+    all: &SnmpSettings,
+    fence: Option<&Fence>,
 ) -> Reloaded {
-    let reloaded = collector.reload(sources, profiles);
+    let share = |source: &SnmpSource| {
+        let mut source = source.clone();
+        let Some(fence) = fence else { return Some(source) };
+        let directories = source.directories(&all.profiles);
+        let (statistics, component) = source.statistics_name();
+        let home = directories.as_ref().and_then(|all| all.first().cloned()).unwrap_or(component);
+        fence.put_beside(statistics.into_bytes(), home.into_bytes());
+        // Where its directories depend on what it has, each node asks, and writes its own.
+        if let Some(mut led) = directories {
+            led.retain(|directory| fence.has(directory.as_bytes()));
+            if led.is_empty() {
+                return None;
+            }
+            source.share = Some(led);
+        }
+        Some(source)
+    };
+    let sources = all.sources.iter().filter_map(share).collect();
+    let reloaded = collector.reload(sources, all.profiles.clone());
     reloaded.removed.iter().for_each(|id| lookups.remove(*id));
     for id in &reloaded.added {
         if let Some((host, port)) = collector.host(*id) {

@@ -13,11 +13,12 @@ use collect::reading::Readings;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, DefinitionError, Limits, parse_create};
 use rrd::when::Step;
-use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch};
+use store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
 use store::name::RrdName;
 use tokio::sync::oneshot;
 
 use self::age::Ages;
+use super::fence::{self, Fence};
 
 /// Bytes of an ordinary name with a time and two counters: no text of many readings is copied as it grows.
 const LINE_BYTES: usize = 64;
@@ -25,6 +26,8 @@ const LINE_BYTES: usize = 64;
 /// Writes the readings of one inventory.
 pub struct StoreWriter {
     engine: Arc<dyn Engine>,
+    /// In a poller of a cluster's node: who writes what.
+    fence: Option<Arc<Fence>>,
     /// By the RRD's index in the inventory: it is in the store.
     exist: Vec<bool>,
     ages: Ages,
@@ -61,6 +64,10 @@ pub enum WriteError {
     Definition(String),
     /// The RRD that is there takes no readings of this kind.
     Other(String),
+    /// Another node of the cluster polls this.
+    Elsewhere,
+    /// Another node polls this now, or the replicated log did not take it.
+    LeadLost,
 }
 
 impl fmt::Display for WriteError {
@@ -68,6 +75,8 @@ impl fmt::Display for WriteError {
         match self {
             WriteError::Store(error) => error.fmt(f),
             WriteError::Definition(text) | WriteError::Other(text) => f.write_str(text),
+            WriteError::Elsewhere => f.write_str("another node polls this"),
+            WriteError::LeadLost => f.write_str("this node no longer leads the RRD's partition"),
         }
     }
 }
@@ -95,7 +104,30 @@ impl WriteError {
 impl StoreWriter {
     /// A writer that knows no RRD yet.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        StoreWriter { engine, exist: Vec::new(), ages: Ages::default() }
+        StoreWriter { engine, fence: None, exist: Vec::new(), ages: Ages::default() }
+    }
+
+    /// The same; a fence decides what is written.
+    pub fn fenced(engine: Arc<dyn Engine>, fence: Option<Arc<Fence>>) -> Self {
+        StoreWriter { fence, ..StoreWriter::new(engine) }
+    }
+
+    /// What a failure of the store means for a reading.
+    fn error_of(&self, error: StoreError) -> WriteError {
+        match &self.fence {
+            Some(_) if fence::is_elsewhere(&error) => WriteError::Elsewhere,
+            Some(_) if fence::is_lost(&error) => WriteError::LeadLost,
+            _ => WriteError::Store(error),
+        }
+    }
+
+    async fn update(&self, batch: UpdateBatch) -> Option<Vec<UpdateFailure>> {
+        if let Some(fence) = &self.fence {
+            return Some(fence.update(&batch).await);
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.engine.update(batch, Box::new(move |failures| drop(sender.send(failures))));
+        receiver.await.ok()
     }
 
     /// Creates the RRDs that are new, and passes the readings to the store in their order.
@@ -113,7 +145,7 @@ impl StoreWriter {
         for (index, reading) in (0..).zip(readings.iter()) {
             if let Some(error) = failed.get(&reading.rrd) {
                 let error = error.clone();
-                let at_creation = !matches!(error, WriteError::Other(_));
+                let at_creation = matches!(error, WriteError::Store(_) | WriteError::Definition(_));
                 let failure = WriteFailure { reading: index, rrd: reading.rrd, error, at_creation };
                 written.failures.push(failure);
                 continue;
@@ -132,24 +164,26 @@ impl StoreWriter {
             batch.push(inventory.name(reading.rrd), &text);
             lines.push((index, reading.rrd));
         }
-        let failure = |(reading, rrd): (u32, RrdId), error: StoreError| {
-            let error = WriteError::Store(error);
+        let failures = self.update(batch).await;
+        let failure = |this: &Self, (reading, rrd): (u32, RrdId), error: StoreError| {
+            let error = this.error_of(error);
             WriteFailure { reading, rrd, error, at_creation: false }
         };
-        let (sender, receiver) = oneshot::channel();
-        self.engine.update(batch, Box::new(move |failures| drop(sender.send(failures))));
-        match receiver.await {
-            Ok(failures) => {
+        match failures {
+            Some(failures) => {
                 for failed in failures {
                     let (index, rrd) = lines[failed.line as usize];
                     if matches!(failed.error, StoreError::NoSuchRrd(_)) {
                         // Deleted since: the next reading makes it again.
                         self.exist[rrd.index()] = false;
                     }
-                    written.failures.push(failure((index, rrd), failed.error));
+                    written.failures.push(failure(self, (index, rrd), failed.error));
                 }
             }
-            Err(_) => written.failures.extend(lines.iter().map(|&line| failure(line, StoreError::Stopping))),
+            None => {
+                let stopping = |&line| failure(self, line, StoreError::Stopping);
+                written.failures.extend(lines.iter().map(stopping));
+            }
         }
         written.failures.sort_by_key(|failure| failure.reading);
         written
@@ -172,7 +206,7 @@ impl StoreWriter {
         for (rrd, first) in new {
             let spec = inventory.spec(rrd);
             let start = first.saturating_sub_unsigned(spec.starts_before);
-            match create(&*self.engine, inventory.name(rrd), spec, start) {
+            match self.create(inventory.name(rrd), spec, start) {
                 Ok(receiver) => waiting.push((rrd, receiver)),
                 Err(error) => drop(failed.insert(rrd, WriteError::Definition(error.to_string()))),
             }
@@ -188,7 +222,7 @@ impl StoreWriter {
                 Err(StoreError::Exists(_)) => {
                     existing.push((rrd, inventory.name(rrd).to_vec(), Arc::clone(inventory.spec(rrd))));
                 }
-                Err(error) => drop(failed.insert(rrd, WriteError::Store(error))),
+                Err(error) => drop(failed.insert(rrd, self.error_of(error))),
             }
         }
         for (rrd, result) in fit::fit_all(&self.engine, existing).await {
@@ -201,6 +235,23 @@ impl StoreWriter {
             }
         }
         failed
+    }
+
+    /// Asks the store to create an RRD unless there is one.
+    fn create(
+        &self,
+        name: &[u8],
+        spec: &RrdSpec,
+        start: i64,
+    ) -> Result<oneshot::Receiver<Result<(), StoreError>>, Box<dyn Error + Send + Sync>> {
+        let request = CreateRequest { definition: definition(name, spec)?, start, no_overwrite: true };
+        let name = RrdName::new(name)?;
+        if let Some(fence) = &self.fence {
+            return Ok(fence.create(name, request));
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.engine.create(name, request, Box::new(move |result| drop(sender.send(result))));
+        Ok(receiver)
     }
 }
 
@@ -215,17 +266,4 @@ pub(super) fn definition(name: &[u8], spec: &RrdSpec) -> Result<Definition, Defi
         file_name: name,
     };
     parse_create(&options, &spec.create_args())
-}
-
-/// Asks the store to create an RRD unless there is one.
-fn create(
-    engine: &dyn Engine,
-    name: &[u8],
-    spec: &RrdSpec,
-    start: i64,
-) -> Result<oneshot::Receiver<Result<(), StoreError>>, Box<dyn Error + Send + Sync>> {
-    let request = CreateRequest { definition: definition(name, spec)?, start, no_overwrite: true };
-    let (sender, receiver) = oneshot::channel();
-    engine.create(RrdName::new(name)?, request, Box::new(move |result| drop(sender.send(result))));
-    Ok(receiver)
 }

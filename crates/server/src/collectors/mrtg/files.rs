@@ -71,6 +71,14 @@ impl LoadedConfig {
     /// # Errors
     /// When a file cannot be read, or MRTG would refuse it.
     pub fn read(path: &Path, base: &Path) -> Result<Self, LoadError> {
+        Self::read_those(path, base, &|_| true)
+    }
+
+    /// The same, but only the targets with RRDs whose name `wants` wants.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read_those(path: &Path, base: &Path, wants: &dyn Fn(&[u8]) -> bool) -> Result<Self, LoadError> {
         let mut stamps = Stamps::default();
         stamps.note(path);
         let name = path.display().to_string();
@@ -80,7 +88,7 @@ impl LoadedConfig {
         };
         let beside = path.parent().unwrap_or(Path::new(""));
         let mut read = |pattern: &str| find_included(pattern, beside, &mut stamps);
-        let config = match config::parse(&name, &bytes, &mut read) {
+        let mut config = match config::parse(&name, &bytes, &mut read) {
             Ok(config) => config,
             Err(faults) => {
                 let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -92,7 +100,17 @@ impl LoadedConfig {
         let known = fs::read(path.with_extension("ok")).unwrap_or_default();
         let known = Arc::new(KnownInterfaces::parse(&String::from_utf8_lossy(&known)));
         let context = PlanContext { prefix: prefix(&config, base), names: Arc::new(names), known };
-        match MrtgPlan::new(&config, &context) {
+        let plan = MrtgPlan::new(&config, &context).and_then(|plan| {
+            let are_wanted: Vec<bool> =
+                plan.targets.iter().map(|target| wants(plan.inventory.name(target.rrd))).collect();
+            if are_wanted.iter().all(|is_wanted| *is_wanted) {
+                return Ok(plan);
+            }
+            let mut wanted = are_wanted.into_iter();
+            config.targets.retain(|_| wanted.next().unwrap_or(true));
+            MrtgPlan::new(&config, &context)
+        });
+        match plan {
             Ok(plan) => Ok(LoadedConfig { config, plan: Arc::new(plan), mib_faults, stamps }),
             Err(error) => Err(LoadError { text: format!("{name}: {error}"), stamps }),
         }
