@@ -36,6 +36,14 @@ enum Place {
     Not(StoreError),
 }
 
+/// The lines of a batch that one store takes.
+struct StoreShare {
+    engine: Arc<dyn Engine>,
+    batch: UpdateBatch,
+    /// Their places in the whole batch.
+    numbers: Vec<u32>,
+}
+
 /// Whether a failure says that another node polls this, so that nothing is lost.
 pub fn is_elsewhere(error: &StoreError) -> bool {
     matches!(error, StoreError::NotPrimary(why) if *why == ELSEWHERE)
@@ -127,7 +135,7 @@ impl Fence {
 
     async fn update_those(&self, batch: &UpdateBatch, lines: &[usize]) -> Vec<UpdateFailure> {
         let mut failures = Vec::new();
-        let mut parts: HashMap<Option<usize>, (Arc<dyn Engine>, UpdateBatch, Vec<u32>)> = HashMap::new();
+        let mut parts: HashMap<Option<usize>, StoreShare> = HashMap::new();
         for &index in lines {
             let (line, number) = (&batch.lines[index], index as u32);
             let (key, engine) = match self.place(batch.name(line)) {
@@ -138,17 +146,20 @@ impl Fence {
                     continue;
                 }
             };
-            let (known, part, numbers) =
-                parts.entry(key).or_insert_with(|| (Arc::clone(&engine), UpdateBatch::default(), Vec::new()));
-            // Of two epochs, the later one: the earlier store takes nothing any more.
-            *known = engine;
-            part.push_copy(batch, line);
-            numbers.push(number);
+            let share = parts.entry(key).or_insert_with(|| StoreShare {
+                engine: Arc::clone(&engine),
+                batch: UpdateBatch::default(),
+                numbers: Vec::new(),
+            });
+            // Of a store that was opened again, the later one: the earlier takes nothing any more.
+            share.engine = engine;
+            share.batch.push_copy(batch, line);
+            share.numbers.push(number);
         }
         let mut waiting = Vec::new();
-        for (_, (engine, part, numbers)) in parts {
+        for StoreShare { engine, batch, numbers } in parts.into_values() {
             let (sender, receiver) = oneshot::channel();
-            engine.update(part, Box::new(move |failures| drop(sender.send(failures))));
+            engine.update(batch, Box::new(move |failures| drop(sender.send(failures))));
             waiting.push((receiver, numbers));
         }
         for (receiver, numbers) in waiting {
