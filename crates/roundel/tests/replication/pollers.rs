@@ -62,7 +62,7 @@ fn each_device_is_polled_by_the_node_that_leads_and_by_no_paused_one() {
     a.start();
     wait_until("it to have caught up", || are_well(&b, &["a", "b"]));
 
-    // Answers reach the paused one while another polls: what they say is thrown away when it wakes up, whatever it believes then.
+    // Answers reach the paused one while another polls. Written when it wakes up, they would be late and refused.
     held.hold();
     wait_until("answers on their way", || held.count() > 0);
     b.signal("-STOP");

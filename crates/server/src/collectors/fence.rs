@@ -179,3 +179,6 @@ impl Fence {
         failures
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -169,8 +169,9 @@ fn take_leads(
     };
     let sources = all.sources.iter().filter(|source| stays(source)).cloned().collect();
     let kept = SnmpSettings { sources, profiles: all.profiles.clone() };
-    reload(collector, lookups, &kept, Some(fence));
-    announce(&reload(collector, lookups, all, Some(fence)), "polls what this node leads now");
+    let ended = reload(collector, lookups, &kept, Some(fence)).removed;
+    let reloaded = Reloaded { removed: ended, ..reload(collector, lookups, all, Some(fence)) };
+    announce(&reloaded, "polls what this node leads now");
 }
 
 fn announce(reloaded: &Reloaded, what: &str) {
