@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// line of an EXPORT is the longest.
 pub const SMALL_SHARE: u64 = 160 * 1024;
 
+/// A share that was refused beside others that hold less than such a part of the budget would be refused without them, too: nearly all was its
+/// own.
+const OTHERS_PART: u64 = 16;
+
 /// Bytes, shared by all connections.
 #[derive(Debug)]
 pub struct MemoryBudget {
@@ -116,6 +120,14 @@ impl Share {
         self.budget.taken().saturating_add(bytes) <= self.budget.max
     }
 
+    /// Whether there is ever room for a share of so many bytes: others hold enough that they may give back, and the budget is so large.
+    pub fn may_ever_be(&self, bytes: u64) -> bool {
+        let MemoryBudget { max, fixed, used, .. } = &*self.budget;
+        let others = used.load(Ordering::Relaxed).saturating_sub(self.bytes);
+        let is_alone = others < max / OTHERS_PART;
+        bytes <= max.saturating_sub(fixed.load(Ordering::Relaxed)) && !is_alone
+    }
+
     /// The bytes of the whole budget.
     pub fn budget_bytes(&self) -> u64 {
         self.budget.max
@@ -143,6 +155,17 @@ impl Drop for Fixed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_do_not_hold_never_becomes_free() {
+        let budget = MemoryBudget::new(160);
+        let _fixed = budget.fix(10);
+        let (mut one, mut two) = (budget.share(), budget.share());
+        assert!(one.try_resize(140) && two.try_resize(9));
+        assert!(!one.may_ever_be(150), "two holds nearly nothing");
+        two.resize(60);
+        assert!(one.may_ever_be(150) && !one.may_ever_be(151));
+    }
 
     #[test]
     fn shares_add_up_to_the_budget_and_come_back() {

@@ -11,6 +11,7 @@ pub mod http;
 mod influx;
 mod otlp;
 mod port;
+mod refusals;
 mod statsd;
 mod stream;
 mod udp;

@@ -28,8 +28,9 @@ pub const FORGOTTEN_WHEN_FULL_AFTER: f64 = 600.0;
 const MEMBERS_MAX: usize = 100_000;
 /// Distinct texts of all sets at most, and bytes of one: it counts by its hash beyond them.
 const MEMBERS_OF_ALL_MAX: usize = 1_000_000;
-/// Bytes of names and tags of one, as of a series.
-const KEY_BYTES_MAX: usize = crate::sample::SERIES_BYTES_MAX;
+/// Bytes of the name and tags of one. Of a longer one no RRD can be made, with what the flush adds to its name, and it would be refused at
+/// every flush.
+const KEY_BYTES_MAX: usize = crate::path::PATH_BYTES_MAX - 128;
 /// Bytes of the names and tags of all.
 const KEYS_BYTES_MAX: usize = 64 << 20;
 /// Members for which a set keeps its memory from one flush to the next.

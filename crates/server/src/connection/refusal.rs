@@ -97,12 +97,13 @@ impl Refusal {
     /// never.
     pub fn no_memory(what: &str, bytes: u64, share: &Share) -> Self {
         let all = share.budget_bytes();
-        let text = if bytes > all {
-            format!(
-                "{what} takes {bytes} bytes here, and all clients together have {all}; raise [limits] memory"
-            )
-        } else {
+        let text = if share.may_ever_be(bytes) {
             "clients hold too much memory now; try again later ([limits] memory)".to_owned()
+        } else {
+            format!(
+                "{what} takes {bytes} bytes here or more, and all clients together have {all}; ask for less, or raise \
+                 [limits] memory"
+            )
         };
         Refusal::new(DropReason::Memory, text)
     }

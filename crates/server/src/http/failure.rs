@@ -60,12 +60,11 @@ impl Failure {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text)
     }
 
-    /// There is no memory for `what`, an answer of so many bytes: 503 when it is only not free now, 413 when `share`'s
-    /// budget is never so large.
+    /// There is no memory for `what`, an answer of so many bytes: 503 when it is only not free now, 413 when it never is.
     pub fn no_memory(what: &str, bytes: u64, share: &Share) -> Failure {
-        let status = match bytes > share.budget_bytes() {
-            true => StatusCode::PAYLOAD_TOO_LARGE,
-            false => StatusCode::SERVICE_UNAVAILABLE,
+        let status = match share.may_ever_be(bytes) {
+            false => StatusCode::PAYLOAD_TOO_LARGE,
+            true => StatusCode::SERVICE_UNAVAILABLE,
         };
         let text = Refusal::no_memory(what, bytes, share).text;
         Failure::new(status, String::from_utf8_lossy(&text))

@@ -24,7 +24,7 @@ use suggest::MetricRules;
 
 use self::answer::{GraphiteRefusal, json};
 use super::prometheus::index::Indexes;
-use super::query::{QUERY_BYTES_MAX, Query};
+use super::query::Query;
 use super::work::Work;
 use crate::service::Service;
 
@@ -66,7 +66,8 @@ pub fn router(state: Graphite) -> Router {
                 .route(&at("tags/findSeries"), answered(tags::find_series));
         }
     }
-    router.layer(DefaultBodyLimit::max(QUERY_BYTES_MAX)).with_state(state)
+    // The server bounds bodies, and `Query` parameters, whose refusal has the form of this API.
+    router.layer(DefaultBodyLimit::disable()).with_state(state)
 }
 
 /// What answers a request, by its parameters.

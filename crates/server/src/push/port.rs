@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use ::ingest::fault::Fault;
 use ::ingest::fill::Filling;
@@ -11,16 +10,13 @@ use ::ingest::sample::Samples;
 use ::ingest::statsd::aggregate::{Adding, StatsdAggregator};
 use ::ingest::{graphite, influx, statsd};
 
+use super::refusals::{RefusalLog, Refused};
 use super::{PushPort, PushProtocol};
 use crate::ingest::PushWay;
 use crate::service::Service;
 
-/// How often something that is refused is logged, for a port.
-const LOG_EVERY: Duration = Duration::from_secs(10);
 /// Points of a pickle: some two bytes are one, if it stands in it many times, and no relay sends a twentieth of this.
 const POINTS_MAX: usize = 65_536;
-/// Bytes of what is refused that are logged.
-const LOGGED_BYTES_MAX: usize = 200;
 
 /// A port.
 pub(super) struct Port {
@@ -29,8 +25,7 @@ pub(super) struct Port {
     pub(super) settings: PushPort,
     address: String,
     statsd: Option<Arc<Mutex<StatsdAggregator>>>,
-    /// When something was logged, by whether it was one line or more than that.
-    logged: Mutex<[Option<Instant>; 2]>,
+    log: RefusalLog,
 }
 
 /// What a connection or thread has read and not stored, with memory that serves again.
@@ -55,7 +50,8 @@ impl Port {
         statsd: Option<Arc<Mutex<StatsdAggregator>>>,
     ) -> Self {
         let address = settings.address();
-        Port { service, settings, address, statsd, logged: Mutex::default() }
+        let log = RefusalLog::new(address.clone());
+        Port { service, settings, address, statsd, log }
     }
 
     /// The name of the protocol.
@@ -70,7 +66,7 @@ impl Port {
             *refused.entry(refusal.fault.label()).or_default() += 1;
             // Nearly all senders have fields that are no numbers.
             if !matches!(refusal.fault, Fault::IsText | Fault::IsBoolean) {
-                self.log(0, refusal.text, &refusal.fault);
+                self.log.refused(Refused::One, refusal.text, &refusal.fault);
             }
         };
         match &self.settings.protocol {
@@ -95,21 +91,21 @@ impl Port {
         let Arrived { samples, refused } = arrived;
         let mut refuse = |refusal: Refusal<'_>| {
             *refused.entry(refusal.fault.label()).or_default() += 1;
-            self.log(0, refusal.text, &refusal.fault);
+            self.log.refused(Refused::One, refusal.text, &refusal.fault);
         };
         let samples_max = samples.samples().len() + POINTS_MAX;
         let mut filling = Filling::new(samples, &mut refuse);
         filling.samples_max = samples_max;
         if let Err(error) = graphite::read_pickle(message, &mut filling) {
             *refused.entry(error.label()).or_default() += 1;
-            self.log(1, b"a message", &error);
+            self.log.refused(Refused::Whole, b"a message", &error);
         }
     }
 
     /// Counts something that is refused as a whole.
     pub(super) fn refuse(&self, reason: &'static str, text: &[u8], cause: &str) {
         self.service.ingest.counts.refuse(self.name(), reason, 1);
-        self.log(1, text, &cause);
+        self.log.refused(Refused::Whole, text, &cause);
     }
 
     /// Stores what has arrived.
@@ -127,23 +123,8 @@ impl Port {
         if let Some(failure) = written.failures.first() {
             let sample = arrived.samples.samples()[failure.sample as usize];
             let series = arrived.samples.series(sample.series).to_string();
-            self.log(0, series.as_bytes(), &failure.error);
+            self.log.refused(Refused::One, series.as_bytes(), &failure.error);
         }
         arrived.samples.clear();
-    }
-
-    /// Logs what is refused, not more often than is read.
-    fn log(&self, kind: usize, text: &[u8], cause: &dyn std::fmt::Display) {
-        let mut all = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        let logged = &mut all[kind];
-        if logged.is_some_and(|at| at.elapsed() < LOG_EVERY) {
-            return;
-        }
-        *logged = Some(Instant::now());
-        let text = text[..text.len().min(LOGGED_BYTES_MAX)].escape_ascii();
-        tracing::warn!(
-            port = self.address,
-            "refused \"{text}\": {cause}; what else is refused is counted in /metrics (roundel_ingest_refused_total)"
-        );
     }
 }

@@ -11,6 +11,7 @@ use ::ingest::statsd::aggregate::StatsdAggregator;
 use tokio::sync::watch;
 
 use super::StatsdSettings;
+use super::refusals::{RefusalLog, Refused};
 use crate::ingest::{PushWay, now_ms};
 use crate::service::{Service, stopped};
 
@@ -44,6 +45,7 @@ impl StatsdFlush {
         let interval = self.settings.flush_seconds as i64 * 1_000;
         let mut began = Instant::now();
         let mut samples = Samples::default();
+        let log = RefusalLog::new(NAME.to_owned());
         let mut is_stopping = false;
         while !is_stopping {
             let wait = interval - now_ms().rem_euclid(interval);
@@ -59,11 +61,8 @@ impl StatsdFlush {
             let written = self.service.ingest.write(&self.service, WAY, &samples).await;
             if let Some(failure) = written.failures.first() {
                 let sample = samples.samples()[failure.sample as usize];
-                let (series, count) = (samples.series(sample.series), written.failures.len());
-                tracing::warn!(
-                    "of a flush of statsd {count} samples are refused, first {series}: {}",
-                    failure.error
-                );
+                let series = samples.series(sample.series).to_string();
+                log.refused(Refused::One, series.as_bytes(), &failure.error);
             }
             samples.clear();
         }

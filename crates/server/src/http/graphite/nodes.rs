@@ -205,16 +205,25 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A directory and all below it.
+    /// A directory and all below it; RRDs are such levels, too, as their sources are nodes.
     fn levels(&mut self, directory: &[u8], path: &str, rest: &[Glob]) -> Result<(), Failure> {
         let all = [Glob::Any];
         self.level(directory, path, if rest.is_empty() { &all } else { rest })?;
         let list = self.list;
         for child in list.page(directory, b"", usize::MAX).children {
-            if let Child::Directory(name, _) = child {
-                self.examine()?;
-                let node = node(&name[directory.len()..name.len() - 1]);
-                self.levels(name, &format!("{path}{node}."), rest)?;
+            self.examine()?;
+            let name = child.name();
+            let own = &name[directory.len()..];
+            match child {
+                Child::Directory(..) => {
+                    let node = node(&own[..own.len() - 1]);
+                    self.levels(name, &format!("{path}{node}."), rest)?;
+                }
+                Child::Rrd(_) if rest.len() < 2 => {
+                    let node = node(own.strip_suffix(b".rrd").unwrap_or(own));
+                    self.rrd(name, path, &node, &all)?;
+                }
+                Child::Rrd(_) => {}
             }
         }
         Ok(())
@@ -244,7 +253,8 @@ impl Walk<'_> {
         let path = format!("{path}{own}");
         match (rest, RrdName::new(name)) {
             ([], _) => self.add(path, None),
-            ([_], Ok(name)) => self.add(path, Some(name)),
+            // The last one may be `**` or follow one: all levels, or none.
+            ([_] | [Glob::Levels, _], Ok(name)) => self.add(path, Some(name)),
             _ => Ok(()),
         }
     }

@@ -13,18 +13,26 @@ use super::{ApiError, Prometheus};
 use crate::http::failure::Failure;
 use crate::http::rows::Budget;
 
+/// The most selectors of a request: each looks through the index.
+const SELECTORS_MAX: usize = 1_000;
 /// The most series that are looked through.
 const EXAMINED_MAX: usize = 5_000_000;
 /// What an answer that was cut says.
 const CUT: &str = "results truncated due to limit";
 
-/// Selectors of which a series must match one; none: all series.
+/// Selectors of which a series must match one, each once; none: all series.
 fn selectors(params: &mut Params) -> Result<Vec<Vec<Matcher>>, ApiError> {
+    let texts: BTreeSet<String> = params.texts("match[]").into_iter().collect();
+    if texts.len() > SELECTORS_MAX {
+        return Err(ApiError::bad(format!(
+            "invalid parameter \"match[]\": more than {SELECTORS_MAX} selectors: ask for fewer at once"
+        )));
+    }
     let read = |text: &String| {
         promql::selector(text)
             .map_err(|error| ApiError::bad(format!("invalid parameter \"match[]\": {error}")))
     };
-    params.texts("match[]").iter().map(read).collect()
+    texts.iter().map(read).collect()
 }
 
 /// Calls `each` with the labels of all series that any of `selectors` takes.

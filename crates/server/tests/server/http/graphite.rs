@@ -81,6 +81,17 @@ fn what_grafana_asks_is_answered() {
         get(&roundel, "/metrics/expand?query=*.*&leavesOnly=1").json(),
         json!({"results": ["top.in", "top.out"]})
     );
+    for (pattern, want) in [
+        ("**.out", &["net.db.if.out", "net.web_example.if.out", "top.out"][..]),
+        ("net.**.in", &["net.db.if.in", "net.web_example.if.in"]),
+        ("net.db.**", &["net.db.if.in", "net.db.if.out"]),
+        ("net.db.if.**", &["net.db.if.in", "net.db.if.out"]),
+        ("net.db.if.**.in", &["net.db.if.in"]),
+        ("**.db.*.in", &["net.db.if.in"]),
+    ] {
+        let found = get(&roundel, &format!("/metrics/expand?query={pattern}&leavesOnly=1")).json();
+        assert_eq!(found, json!({"results": want}), "{pattern}");
+    }
     assert_eq!(get(&roundel, "/metrics/index.json").json().as_array().unwrap().len(), 6);
     assert!(get(&roundel, "/functions").json()["sumSeries"]["params"][0]["multiple"].as_bool().unwrap());
     assert_eq!(get(&roundel, "/functions/alias").json()["group"], "Alias");
