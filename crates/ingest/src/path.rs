@@ -96,6 +96,17 @@ impl Template {
         &self.text
     }
 
+    /// The directory whose subdirectories are the parts of names between dots, empty or with a slash at its end: that of `DIRECTORY/{name/}`.
+    pub fn dotted_directory(&self) -> Option<&str> {
+        match &*self.parts {
+            [Part::Variable { label: None, is_dotted: true }] => Some(""),
+            [Part::Literal(directory), Part::Variable { label: None, is_dotted: true }] => {
+                directory.ends_with('/').then_some(directory)
+            }
+            _ => None,
+        }
+    }
+
     /// The labels that it mentions.
     fn mentions(&self, name: &str) -> bool {
         self.parts

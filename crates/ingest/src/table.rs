@@ -3,6 +3,7 @@
 mod archives;
 mod rule;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 pub use self::archives::Archives;
@@ -170,6 +171,12 @@ impl CreateTable {
             rule.path.write(series, &rule.drop, &mut again).ok()?;
             (again.strip_suffix(".rrd") == Some(path)).then_some(found)
         })
+    }
+
+    /// The directories, each once, in which series without labels are found by the parts of their names; empty or with a slash at the end.
+    pub fn dotted_directories(&self) -> BTreeSet<&str> {
+        let kept = self.rules.iter().filter(|rule| !rule.refuse);
+        kept.filter_map(|rule| rule.path.dotted_directory()).collect()
     }
 
     /// How the RRD of a series is made that [`CreateTable::place`] has given to a rule.

@@ -6,6 +6,7 @@ mod answer;
 mod find;
 mod nodes;
 mod picture;
+mod pushed;
 mod render;
 mod source;
 mod tags;

@@ -9,7 +9,7 @@ mod kept_labels;
 mod label_values;
 mod names;
 mod params;
-mod pushed;
+pub(super) mod pushed;
 mod remote_read;
 mod source;
 

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use graphite::glob::{self, Glob};
+use ingest::table::CreateTable;
 use rrd::definition::Definition;
 use store::engine::RrdStatus;
 use store::name::RrdName;
 
+use super::pushed;
 use crate::graphite_path::node;
 use crate::http::failure::Failure;
+use crate::http::prometheus::pushed::only_source;
 use crate::http::rows::Budget;
 use crate::name_index::{Child, NameList};
 use crate::parallel::map_parts;
@@ -22,12 +25,14 @@ const EXAMINED_BETWEEN: usize = 1024;
 /// RRDs that a thread is worth: it costs as much as opening a few of them.
 const RRDS_OF_THREAD: usize = 32;
 
-/// What fits a pattern as far as names say: a directory, an RRD, or an RRD whose sources may fit.
+/// What fits a pattern as far as names say: a directory, an RRD, an RRD whose sources may fit, or a series that was pushed.
 pub struct Candidate {
     /// Its path, without the source.
     path: String,
     /// The RRD whose sources may fit.
     pub rrd: Option<RrdName>,
+    /// The RRD itself is a leaf, because it was pushed as a series of this path.
+    is_leaf: bool,
 }
 
 /// All that fits a pattern as far as names say.
@@ -39,21 +44,20 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Whether a source of an RRD fits.
-    pub fn has_leaf(&self, definition: &Definition) -> bool {
-        definition.ds.iter().any(|source| self.leaf.matches(&node(source.name.as_bytes())))
-    }
-
     /// The sources of a candidate that fit: their places, and their paths.
     pub fn leaves<'a>(
         &'a self,
         candidate: &'a Candidate,
         definition: &'a Definition,
     ) -> impl Iterator<Item = (usize, String)> + 'a {
-        definition.ds.iter().enumerate().filter_map(|(ds, source)| {
+        let only = only_source(definition).filter(|_| candidate.is_leaf);
+        let itself = only.map(|(ds, _)| (ds, candidate.path.clone()));
+        let sources = if candidate.is_leaf { &[][..] } else { &definition.ds };
+        let sources = sources.iter().enumerate().filter_map(|(ds, source)| {
             let leaf = node(source.name.as_bytes());
             self.leaf.matches(&leaf).then(|| (ds, format!("{}.{leaf}", candidate.path)))
-        })
+        });
+        itself.into_iter().chain(sources)
     }
 }
 
@@ -77,6 +81,7 @@ impl FoundNode {
 /// # Errors
 /// 400 for a pattern that is none, 503 when the time is over, either when there is no memory.
 pub fn candidates(
+    service: &Service,
     list: &NameList,
     budget: &Budget,
     pattern: &str,
@@ -87,8 +92,13 @@ pub fn candidates(
     if globs.iter().filter(|glob| matches!(glob, Glob::Levels)).count() > 1 {
         return Err(Failure::bad(format!("{pattern}: ** may be there once")));
     }
-    let mut walk = Walk { list, budget, leaves_only, examined: 0, found: Vec::new() };
+    let mut walk = Walk { list, budget, leaves_only, pushed: None, examined: 0, found: Vec::new() };
     walk.level(b"", "", &globs)?;
+    let table = service.ingest.table();
+    walk.pushed = Some(table);
+    for directory in table.dotted_directories() {
+        walk.level(directory.as_bytes(), "", &globs)?;
+    }
     let all = walk.found;
     Ok(Candidates { all, leaf: globs.into_iter().next_back().unwrap_or(Glob::Any) })
 }
@@ -116,7 +126,7 @@ pub fn find(
     pattern: &str,
     leaves_only: bool,
 ) -> Result<Vec<FoundNode>, Failure> {
-    let candidates = candidates(list, budget, pattern, leaves_only)?;
+    let candidates = candidates(service, list, budget, pattern, leaves_only)?;
     let resolve = |part: &[Candidate]| -> Result<Vec<FoundNode>, Failure> {
         let mut found = Vec::new();
         for candidate in part {
@@ -152,6 +162,8 @@ struct Walk<'a> {
     list: &'a NameList,
     budget: &'a Budget,
     leaves_only: bool,
+    /// RRDs are looked for as the series that they are by this table, in place of their sources.
+    pushed: Option<&'a CreateTable>,
     examined: usize,
     found: Vec<Candidate>,
 }
@@ -219,7 +231,7 @@ impl Walk<'_> {
                     let node = node(&own[..own.len() - 1]);
                     self.levels(name, &format!("{path}{node}."), rest)?;
                 }
-                Child::Rrd(_) if rest.len() < 2 => {
+                Child::Rrd(_) if rest.len() < 2 && self.pushed.is_none() => {
                     let node = node(own.strip_suffix(b".rrd").unwrap_or(own));
                     self.rrd(name, path, &node, &all)?;
                 }
@@ -237,7 +249,8 @@ impl Walk<'_> {
     fn add(&mut self, path: String, rrd: Option<RrdName>) -> Result<(), Failure> {
         if rrd.is_some() || !self.leaves_only {
             self.budget.hold((path.len() + size_of::<Candidate>()) as u64)?;
-            self.found.push(Candidate { path, rrd });
+            let is_leaf = self.pushed.is_some() && rrd.is_some();
+            self.found.push(Candidate { path, rrd, is_leaf });
         }
         Ok(())
     }
@@ -251,6 +264,16 @@ impl Walk<'_> {
 
     fn rrd(&mut self, name: &[u8], path: &str, own: &str, rest: &[Glob]) -> Result<(), Failure> {
         let path = format!("{path}{own}");
+        if let Some(table) = self.pushed {
+            return match (rest, RrdName::new(name)) {
+                ([] | [Glob::Levels], Ok(rrd))
+                    if pushed::path(table, name).is_some_and(|own| own == path) =>
+                {
+                    self.add(path, Some(rrd))
+                }
+                _ => Ok(()),
+            };
+        }
         match (rest, RrdName::new(name)) {
             ([], _) => self.add(path, None),
             // The last one may be `**` or follow one: all levels, or none.
@@ -265,13 +288,18 @@ impl Walk<'_> {
 /// # Errors
 /// As [`find`].
 pub fn all(service: &Service, list: &NameList, budget: &Budget) -> Result<Vec<String>, Failure> {
-    let mut paths = Vec::new();
+    let (mut paths, table) = (Vec::new(), service.ingest.table());
     for index in 0..list.len() {
         if index.is_multiple_of(EXAMINED_BETWEEN) {
             budget.count(0)?;
         }
         let Ok(name) = RrdName::new(list.name(index)) else { continue };
         let Ok(status) = service.engine.status(&name) else { continue };
+        let own = only_source(&status.definition).and_then(|_| pushed::path(table, list.name(index)));
+        if let Some(path) = own {
+            budget.hold(path.len() as u64 * 2 + 24)?;
+            paths.push(path);
+        }
         for source in &status.definition.ds {
             let mut path = Vec::new();
             crate::graphite_path::push_path(&mut path, list.name(index), &source.name);

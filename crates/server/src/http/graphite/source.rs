@@ -62,13 +62,14 @@ impl Source for GraphiteSource<'_> {
 impl GraphiteSource<'_> {
     fn by_path(&self, pattern: &str, wanted: &Wanted<'_>) -> Result<Vec<SourceSeries>, Failure> {
         let list = name_list(self.service)?;
-        let candidates = nodes::candidates(&list, self.budget, pattern, true)?;
+        let candidates = nodes::candidates(self.service, &list, self.budget, pattern, true)?;
         let read = |part: &[Candidate]| -> Result<Vec<SourceSeries>, Failure> {
             let _kept = KeptBlocks::begin();
             let mut all = Vec::new();
             for candidate in part {
                 let Some(name) = &candidate.rrd else { continue };
-                let is_meant = |definition: &Definition| candidates.has_leaf(definition);
+                let is_meant =
+                    |definition: &Definition| candidates.leaves(candidate, definition).next().is_some();
                 let Some(Read { definition, mut rows }) = self.rows(name, wanted, is_meant)? else {
                     continue;
                 };

@@ -7,7 +7,7 @@
 use ingest::sample::Samples;
 use ingest::table::CreateTable;
 use promql::{Labels, Matcher, NAME};
-use rrd::definition::{Definition, DsKind};
+use rrd::definition::{Definition, Ds, DsKind};
 use suggest::{DS_LABEL, MetricKind, RRD_LABEL};
 
 use super::index::Entry;
@@ -15,6 +15,12 @@ use crate::service::Service;
 
 /// What the name of a counter's rate ends with.
 const RATE: &str = ":rate";
+
+/// The data source of a series that was pushed: the only one that readings go to.
+pub fn only_source(definition: &Definition) -> Option<(usize, &Ds)> {
+    let mut fed = definition.ds.iter().enumerate().filter(|(_, ds)| matches!(ds.kind, DsKind::Fed { .. }));
+    fed.next().filter(|_| fed.next().is_none())
+}
 
 /// Finds the series of RRDs.
 pub struct PushedFinder<'a> {
@@ -41,9 +47,7 @@ impl<'a> PushedFinder<'a> {
 
     /// The series of an RRD, by its name without `.rrd`.
     pub fn find<'b>(&'b mut self, path: &'b str, definition: &'b Definition) -> Option<Pushed<'b>> {
-        let mut fed =
-            definition.ds.iter().enumerate().filter(|(_, ds)| matches!(ds.kind, DsKind::Fed { .. }));
-        let ((ds, source), None) = (fed.next()?, fed.next()) else { return None };
+        let (ds, source) = only_source(definition)?;
         self.samples.clear();
         let series = self.table.owner(path, &mut self.samples)?;
         let kind = MetricKind::of(&source.kind);

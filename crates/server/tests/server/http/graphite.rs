@@ -106,6 +106,52 @@ fn what_grafana_asks_is_answered() {
 }
 
 #[test]
+fn what_was_pushed_has_the_path_that_it_came_with() {
+    let roundel = filled();
+    let mut client = Client::open(&roundel.socket());
+    for name in ["series/net/db/load", "series/net/db/load_five", "series/net/tagged,a=b", "series/two"] {
+        let sources = if name.ends_with("two") {
+            "DS:a:GAUGE:20:U:U DS:b:GAUGE:20:U:U"
+        } else {
+            "DS:value:GAUGE:20:U:U"
+        };
+        let said = client.say(format!("CREATE {name}.rrd -s 10 -b {START} {sources} RRA:AVERAGE:0.5:1:100"));
+        assert!(said.starts_with('0'), "{said}");
+    }
+    assert!(
+        client
+            .say(format!("UPDATE series/net/db/load.rrd {}:7 {}:8", START + 10, START + 20))
+            .starts_with('0')
+    );
+    let range = format!("&from={START}&until={}", START + 20);
+    for target in ["net.db.load", "net.*.load", "net.**.load", "net.d[b].lo*d", "series.net.db.load.value"] {
+        let found = render(&roundel, target, &range);
+        let name = if target.starts_with("series") { target } else { "net.db.load" };
+        assert_eq!(
+            (&found[0]["target"], &found[0]["datapoints"]),
+            (&json!(name), &json!([[7.0, START], [8.0, START + 10]])),
+            "{target}"
+        );
+        assert_eq!(found.as_array().unwrap().len(), 1, "{target}");
+    }
+    let expanded =
+        |pattern: &str| get(&roundel, &format!("/metrics/expand?query={pattern}")).json()["results"].clone();
+    // Beside what is called so itself: a branch of both.
+    assert_eq!(expanded("net.db.*"), json!(["net.db.if", "net.db.load", "net.db.load_five"]));
+    assert_eq!(expanded("n*"), json!(["net"]));
+    assert_eq!(
+        expanded("net.*"),
+        json!(["net.db", "net.web_example"]),
+        "what has labels is not found by a path"
+    );
+    assert_eq!(expanded("two"), json!([]), "not a series, as it has two sources");
+    let found = get(&roundel, "/metrics/find?query=net.db.*").json();
+    assert_eq!((&found[1]["text"], &found[1]["leaf"]), (&json!("load"), &json!(1)));
+    let all = get(&roundel, "/metrics/index.json").json();
+    assert!(all.as_array().unwrap().contains(&json!("net.db.load")), "{all}");
+}
+
+#[test]
 fn archives_follow_consolidate_by() {
     let roundel = filled();
     // Beyond the 1,000 s of the finest archive.
