@@ -36,7 +36,7 @@ fn use_it(manifest: BackupManifest) {
     }
     for moment in [Moment::Newest, Moment::Time(1_000), Moment::Positions(vec![(0, 40), (1, u64::MAX)])] {
         let _either = is_up_to(&manifest, &moment) || reaches_back_to(&manifest, &moment);
-        let wanted = Wanted { moment: &moment, shards: None, later: None, own: true };
+        let wanted = Wanted { moment: &moment, shards: None, later: None, own: true, is_replica: false };
         let bytes: u64 = manifest.shards.iter().enumerate().map(|shard| wanted.bytes_of(shard)).sum();
         assert!(bytes <= STORE_BYTES_MAX);
     }
@@ -76,6 +76,7 @@ fn good() -> BackupManifest {
         base_ms: Some(900),
         shards: vec![shard(0), shard(1)],
         earlier: vec![(1, 3), (5, 11)],
+        mark: None,
         own: Some(object()),
     }
 }

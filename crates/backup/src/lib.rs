@@ -17,6 +17,7 @@ pub mod objects;
 pub mod own;
 pub mod parts;
 pub mod prune;
+pub mod replicas;
 pub mod restore;
 pub mod run;
 pub mod seal;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use store::replication::History;
+use store::replication::{History, Mark};
 
 use crate::objects::{ObjectError, Objects};
 use crate::seal::SealError;
@@ -61,6 +61,9 @@ pub struct BackupManifest {
     /// The object with the list of the daemon's own files ([`crate::own::OwnList`]); older manifests name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<String>,
+    /// Of a replica of a cluster's partition: the text of the file REPLICATED, which says at which message it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
 }
 
 /// A shard.
@@ -183,6 +186,11 @@ impl BackupManifest {
     /// What the store was; one whose text cannot be read was nothing else.
     pub fn history(&self) -> History {
         History::decode(&self.history).unwrap_or_default()
+    }
+
+    /// Of a replica: at which message of the replicated log it goes on.
+    pub fn next_message(&self) -> Option<u64> {
+        Some(Mark::decode(self.mark.as_deref()?).ok()?.next)
     }
 
     /// Its files.

@@ -111,6 +111,8 @@ pub struct Wanted<'a> {
     pub later: Option<&'a Origin>,
     /// Whether the daemon's own files are wanted, too.
     pub own: bool,
+    /// The replica of a cluster's node is wanted, as it was; not a store that goes its own way from there.
+    pub is_replica: bool,
 }
 
 impl Wanted<'_> {
@@ -175,6 +177,13 @@ async fn all(
     all_shards(objects, found, wanted, assembly, (&mut *restored, progress)).await?;
     if wanted.own {
         own_files(objects, found, assembly, restored).await?;
+    }
+    if wanted.is_replica {
+        if let Some(mark) = &found.base.mark {
+            let path = filenames::replicated(Path::new(""));
+            assembly.own_file(&path.display().to_string(), mark.as_bytes())?;
+        }
+        return Ok(found.base.history());
     }
     let ends: Vec<_> = restored.ends.iter().map(|end| store_position(*end)).collect();
     // Of a part of the shards, the ends of the others are not known; and no one takes that for the store.

@@ -1,4 +1,5 @@
-//! The daemon's backup: a thread that sends a round in every interval, whatever happens to the rounds before.
+//! The daemon's backup: a thread that sends a round in every interval, whatever happens to the rounds before. A node of a cluster sends one
+//! of each replica that leads ([`crate::replicas`]).
 //!
 //! The thread has a runtime of its own for the client of the object store. It never holds a lock of the store while it waits for
 //! the network; what it holds (files and log, so that they stay) is limited by the store.
@@ -16,17 +17,18 @@ use crate::location::{Access, Location};
 use crate::objects::{Limits, Objects};
 use crate::own::OwnPaths;
 use crate::prune::{GRACE, Pruning, clock_differs, prune};
+use crate::replicas::{self, Replicas};
 use crate::seal::Keys;
 use crate::upload::Uploader;
 
 /// The pause after the first failure; it doubles.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
+pub(crate) const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause: a backup goes on so soon after a long interruption.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long the last round may take, when the daemon stops.
 const LAST_ROUND: Duration = Duration::from_secs(10);
 /// How often what is not kept is removed.
-const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
+pub(crate) const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
 
 /// What is backed up, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +102,26 @@ impl BackupStatus {
         self.stopped.notify_waiters();
     }
 
-    fn is_stopped(&self) -> bool {
+    /// A round was completed, which has all up to this time, in milliseconds since the epoch.
+    pub(crate) fn complete(&self, time_ms: i64) {
+        self.complete_ms.store(time_ms, Ordering::Relaxed);
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        if self.failure().is_some() {
+            tracing::info!("the backup goes on");
+            self.set_failure(String::new());
+        }
+    }
+
+    /// A round failed.
+    pub(crate) fn fail(&self, text: String) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        if self.failure().as_ref() != Some(&text) {
+            tracing::warn!("the backup failed and is tried again: {text}");
+        }
+        self.set_failure(text);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
@@ -116,22 +137,36 @@ impl BackupStatus {
     }
 
     /// Waits for so long, or until it is stopped.
-    async fn pause(&self, time: Duration) {
+    pub(crate) async fn pause(&self, time: Duration) {
         let _ = tokio::time::timeout(time, self.wait_for_stop()).await;
     }
 }
 
-/// Backs a store up until it is told to stop.
+/// What is backed up.
+#[derive(Clone)]
+pub enum Backed {
+    /// A store.
+    Store(Arc<dyn Engine>),
+    /// What a node of a cluster has.
+    Replicas(Arc<dyn Replicas>),
+}
+
+/// Backs that up until it is told to stop.
 ///
 /// # Errors
 /// When the place or the key cannot be used at all, or there is no runtime.
-pub fn run(settings: &BackupSettings, engine: &dyn Engine, status: &BackupStatus) -> Result<(), String> {
+pub fn run(settings: &BackupSettings, backed: &Backed, status: &BackupStatus) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(async {
-        let mut work = std::pin::pin!(rounds(settings, engine, status));
+        let mut work = std::pin::pin!(async {
+            match backed {
+                Backed::Store(engine) => rounds(settings, &**engine, status).await,
+                Backed::Replicas(replicas) => replicas::rounds(settings, &**replicas, status).await,
+            }
+        });
         tokio::select! {
             () = status.wait_for_stop() => {}
             ended = &mut work => return ended,
@@ -164,12 +199,7 @@ async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupS
         status.requests.store(traffic.requests.load(Ordering::Relaxed), Ordering::Relaxed);
         match done {
             Ok(capture) => {
-                status.complete_ms.store(capture.time_ms, Ordering::Relaxed);
-                status.rounds.fetch_add(1, Ordering::Relaxed);
-                if status.failure().is_some() {
-                    tracing::info!("the backup goes on");
-                    status.set_failure(String::new());
-                }
+                status.complete(capture.time_ms);
                 // The new one first, so that nothing goes in between.
                 let next = capture.into_log_hold();
                 drop(hold.replace(next));
@@ -188,11 +218,7 @@ async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupS
                 status.pause(settings.interval.saturating_sub(begun.elapsed())).await;
             }
             Err(text) => {
-                status.failures.fetch_add(1, Ordering::Relaxed);
-                if status.failure().as_ref() != Some(&text) {
-                    tracing::warn!("the backup failed and is tried again: {text}");
-                }
-                status.set_failure(text);
+                status.fail(text);
                 status.pause(pause).await;
                 if status.is_stopped() {
                     return Ok(());
@@ -205,13 +231,14 @@ async fn rounds(settings: &BackupSettings, engine: &dyn Engine, status: &BackupS
 
 async fn round(uploader: &mut Uploader, engine: &dyn Engine) -> Result<Capture, String> {
     let capture = engine.capture().map_err(|error| error.to_string())?;
-    match uploader.round(&capture).await {
+    match uploader.round(&capture, None).await {
         Ok(()) => Ok(capture),
         Err(error) => Err(error.to_string()),
     }
 }
 
-async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
+/// Removes what is not kept.
+pub(crate) async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
     let now = SystemTime::now();
     match clock_differs(&uploader.objects, now).await {
         Ok(None) => {}
@@ -259,14 +286,14 @@ impl Running {
     /// When the thread cannot be started.
     pub fn start(
         settings: BackupSettings,
-        engine: Arc<dyn Engine>,
+        backed: Backed,
         status: Arc<BackupStatus>,
         begin: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<Running> {
         let of_thread = Arc::clone(&status);
         let work = move || {
             begin();
-            if let Err(text) = run(&settings, &*engine, &of_thread) {
+            if let Err(text) = run(&settings, &backed, &of_thread) {
                 tracing::error!("there is no backup: {text}");
                 of_thread.failures.fetch_add(1, Ordering::Relaxed);
                 of_thread.set_failure(text);

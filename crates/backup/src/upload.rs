@@ -123,11 +123,11 @@ impl Uploader {
         Uploader { own: Some(OwnReader::new(paths)), ..self }
     }
 
-    /// Sends what is new of a captured store; nothing if nothing has changed.
+    /// Sends what is new of a captured store; nothing if nothing has changed. `mark` is the text of a replica's file REPLICATED.
     ///
     /// # Errors
     /// When the server or the disk fails. What was sent is not sent again by the next round.
-    pub async fn round(&mut self, capture: &Capture) -> Result<(), RoundError> {
+    pub async fn round(&mut self, capture: &Capture, mark: Option<&str>) -> Result<(), RoundError> {
         let last = match self.last.take() {
             Some(last) => last,
             None => self.look(capture).await?,
@@ -136,7 +136,8 @@ impl Uploader {
         self.last = Some(last.clone());
         self.sent.drop_old();
         let own = self.own_files(last.as_ref()).await?;
-        let is_same = |last: &BackupManifest| is_same(last, capture) && last.own == own;
+        let is_same =
+            |last: &BackupManifest| is_same(last, capture) && last.own == own && last.mark.as_deref() == mark;
         if self.is_settled && last.as_ref().is_some_and(is_same) {
             return Ok(());
         }
@@ -146,7 +147,7 @@ impl Uploader {
             shards.push(self.shard(shard, before).await?);
         }
         let mut manifest = self.number(capture, shards, last.as_ref()).await?;
-        manifest.own = own;
+        (manifest.own, manifest.mark) = (own, mark.map(str::to_owned));
         self.look_for_old(&manifest).await?;
         let number = manifest.number;
         self.objects.put(&BackupManifest::name(number), manifest.encode()?).await?;
@@ -493,6 +494,7 @@ impl Uploader {
             shards,
             earlier,
             own: None,
+            mark: None,
         })
     }
 }

@@ -52,6 +52,8 @@ pub struct NodeOptions {
     pub patience: Duration,
     /// How often it says that it lives.
     pub beat: Duration,
+    /// Who makes a replica of a backup, when no other node has it.
+    pub backup: Option<Arc<dyn Copier>>,
 }
 
 /// Why a node cannot start.
@@ -328,6 +330,7 @@ impl Inner {
             home: Box::new(Directory(directory)),
             patience: self.options.patience,
             copier: Arc::clone(&self.copier),
+            backup: self.options.backup.clone(),
         };
         let replica = Replica::start(options, Arc::clone(&self.log))?;
         replicas.insert(partition, Arc::new(replica));

@@ -51,15 +51,16 @@ pub trait Home: Send + Sync {
     fn put_aside(&self) -> io::Result<String>;
 }
 
-/// Who fetches replicas from other nodes.
+/// Who fetches replicas: from other nodes, or from a backup.
 pub trait Copier: Send + Sync {
-    /// Whether another node has the partition ready.
+    /// Whether another node has the partition ready, or there is a backup of it.
     fn has_source(&self, partition: u32) -> bool;
-    /// Makes a copy of its store in a directory, which may have an earlier attempt in it.
+    /// Makes a copy of its store in a directory, which may have an earlier attempt in it. The copy is of use only if it goes on at the message of
+    /// offset `first` or a later one, since the log has no earlier ones.
     ///
     /// # Errors
     /// When no node gives one; the system's.
-    fn copy(&self, partition: u32, into: &Path) -> io::Result<()>;
+    fn copy(&self, partition: u32, first: u64, into: &Path) -> io::Result<()>;
 }
 
 /// Who that is, once it is there.
@@ -81,6 +82,8 @@ pub struct ReplicaOptions {
     pub patience: Duration,
     /// Who fetches it from another node, when the log does not have all of it.
     pub copier: SharedCopier,
+    /// Who makes it of a backup, when no other node has it.
+    pub backup: Option<Arc<dyn Copier>>,
 }
 
 /// What a replica is at some moment.

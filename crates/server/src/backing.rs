@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use backup::run::{BackupSettings, BackupStatus, Running};
+use backup::run::{Backed, BackupSettings, BackupStatus, Running};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::cluster::backed::NodeReplicas;
 use crate::service::Service;
 
 /// How nice the thread is: below whatever answers clients, but not so low that a busy machine has no backup.
@@ -27,7 +28,7 @@ pub struct Backing {
     started: SystemTime,
 }
 
-/// Starts the backup of the store of `service`.
+/// Starts the backup of the store of `service`, or of the replicas of its node.
 ///
 /// # Errors
 /// When its thread cannot be started.
@@ -36,7 +37,11 @@ pub fn start(service: &Arc<Service>, settings: BackupSettings) -> io::Result<Run
     let backing =
         Backing { status: Arc::clone(&status), interval: settings.interval, started: SystemTime::now() };
     let _ = service.metrics.backing.set(Arc::new(backing));
-    Running::start(settings, Arc::clone(&service.engine), status, be_nice)
+    let backed = match service.node.get() {
+        Some(node) => Backed::Replicas(Arc::new(NodeReplicas(Arc::clone(node)))),
+        None => Backed::Store(Arc::clone(&service.engine)),
+    };
+    Running::start(settings, backed, status, be_nice)
 }
 
 /// Lowers the priority of the calling thread.

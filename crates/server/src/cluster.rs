@@ -1,5 +1,7 @@
 //! The daemon as a node of a cluster: from the section `[cluster]` to an engine that is all nodes.
 
+#[cfg(feature = "backup")]
+pub mod backed;
 mod figures;
 
 use std::net::TcpListener;
@@ -12,6 +14,7 @@ use cluster::handshake::Membership;
 use cluster::log::ReplicatedLog;
 use cluster::log::directory::DirectoryLog;
 use cluster::node::{BEAT, Node, NodeOptions};
+use cluster::partition::Copier;
 use cluster::routes::Routes;
 use cluster::serve::Listener;
 use cluster::tls::NodeTls;
@@ -160,7 +163,7 @@ fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
     Ok(secret)
 }
 
-/// Starts the node, of which the stores are opened as `store` says, in `directory`.
+/// Starts the node, of which the stores are opened as `store` says, in `directory`. What no other node has, `backup` may have.
 ///
 /// # Errors
 /// A text for the operator.
@@ -168,6 +171,7 @@ pub fn open(
     settings: &ClusterSettings,
     directory: &Path,
     store: stripes::Options,
+    backup: Option<Arc<dyn Copier>>,
 ) -> Result<(Arc<ClusterEngine>, Arc<Node>), String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("[cluster] {what}: {error}");
     let membership = settings.membership()?;
@@ -184,6 +188,7 @@ pub fn open(
         store,
         patience: settings.patience,
         beat: BEAT,
+        backup,
     };
     let node = Arc::new(Node::start(options, log).map_err(|error| failed("node", &error))?);
     let routes = Arc::clone(&node) as Arc<dyn Routes>;

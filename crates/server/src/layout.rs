@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::cluster::node::Node;
+#[cfg(feature = "backup")]
+use ::cluster::partition::Copier;
 use protocol::rrdcached::address::Address;
 use store::awaited::{Awaited, AwaitedDisk};
 use store::disk::Disk;
@@ -16,6 +18,8 @@ use store::stripes::{self, Stripes};
 use store::{daemon_address, filenames, identity};
 
 use crate::cluster;
+#[cfg(feature = "backup")]
+use crate::cluster::backed::BackupCopier;
 use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
 
@@ -142,7 +146,12 @@ pub fn open_node(settings: &Settings) -> Result<(Arc<dyn Engine>, Arc<Node>), St
     let (Some(cluster), Layout::Stripes(stripes)) = (&settings.cluster, &settings.layout) else {
         return Err("[cluster] needs layout = \"stripes\"".to_string());
     };
-    let (engine, node) = cluster::open(cluster, &stripes.store, stripes_options(stripes, settings))?;
+    #[cfg(feature = "backup")]
+    let backup = settings.backup.clone().map(|backup| Arc::new(BackupCopier(backup)) as Arc<dyn Copier>);
+    #[cfg(not(feature = "backup"))]
+    let backup = None;
+    let options = stripes_options(stripes, settings);
+    let (engine, node) = cluster::open(cluster, &stripes.store, options, backup)?;
     Ok((engine, node))
 }
 

@@ -287,8 +287,8 @@ impl Collector for MemoryCollector {
     }
 }
 
-/// Prometheus' gauges are signed; no value here comes near the sign bit.
-fn encode_gauge(
+/// Encodes a gauge without labels. Prometheus' gauges are signed; no value here comes near the sign bit.
+pub(crate) fn encode_gauge(
     encoder: &mut DescriptorEncoder,
     name: &str,
     help: &str,

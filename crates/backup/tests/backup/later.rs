@@ -70,7 +70,8 @@ fn restore_early(place: &Arc<Faulty>, shards: Option<&BTreeSet<u32>>, to: &Path)
     let restored = block_on(async {
         let found = find(&from, &Moment::Newest).await.unwrap();
         let before = from.traffic.bytes_fetched.load(Ordering::Relaxed);
-        let wanted = Wanted { moment: &Moment::Newest, shards, later: Some(&origin), own: true };
+        let wanted =
+            Wanted { moment: &Moment::Newest, shards, later: Some(&origin), own: true, is_replica: false };
         let restored = restore(&from, &found, &wanted, to, &Nothing).await.unwrap();
         (restored, from.traffic.bytes_fetched.load(Ordering::Relaxed) - before)
     });

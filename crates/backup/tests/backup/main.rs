@@ -6,6 +6,7 @@ mod faulty;
 mod hostile;
 mod later;
 mod pruning;
+mod replicas;
 mod support;
 
 use std::sync::Arc;
@@ -39,7 +40,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn round(uploader: &mut Uploader, subject: &Subject) -> Result<(), RoundError> {
-    uploader.round(&subject.store.capture().unwrap()).await
+    uploader.round(&subject.store.capture().unwrap(), None).await
 }
 
 /// So many moments, each with a checkpoint.
@@ -87,7 +88,7 @@ fn every_moment_comes_back_as_it_was() {
                 ));
                 // Some moments lie between two rounds.
                 if step % 3 == 0 {
-                    uploader.round(&capture).await.unwrap();
+                    uploader.round(&capture, None).await.unwrap();
                     drop(hold.replace(capture.into_log_hold()));
                 }
             }

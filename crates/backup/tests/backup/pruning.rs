@@ -77,7 +77,7 @@ fn moments_without_a_checkpoint_between_them_outlive_pruning() {
                 // Some moments lie between two rounds.
                 if step % 3 != 1 {
                     let capture = subject.store.capture().unwrap();
-                    uploader.round(&capture).await.unwrap();
+                    uploader.round(&capture, None).await.unwrap();
                     drop(hold.replace(capture.into_log_hold()));
                 }
                 // Which may come at any time.

@@ -117,7 +117,7 @@ pub async fn restored(
     to: &Path,
 ) -> Result<(Restored, Found), RestoreError> {
     let found = find(objects, &moment).await.unwrap();
-    let wanted = Wanted { moment: &moment, shards: None, later: None, own: true };
+    let wanted = Wanted { moment: &moment, shards: None, later: None, own: true, is_replica: false };
     restore(objects, &found, &wanted, to, &Nothing).await.map(|restored| (restored, found))
 }
 

@@ -3,13 +3,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::routes::Route;
 
-/// A node of which one epoch is that of all partitions with an even number; 0 is none.
-struct Even {
+/// A node that leads the first of two partitions, in this epoch; 0 is none.
+struct FirstOfTwo {
     epoch: AtomicU32,
     engine: Arc<dyn Engine>,
 }
 
-impl Routes for Even {
+impl Routes for FirstOfTwo {
     fn partition_count(&self) -> u32 {
         2
     }
@@ -33,7 +33,7 @@ fn a_value_is_written_only_under_the_lead_under_which_it_was_asked() {
     let directory = tempfile::tempdir().unwrap();
     let disk = store::disk::RealDisk::create(directory.path()).unwrap();
     let engine = store::stripes::Stripes::open(Arc::new(disk), &Default::default()).unwrap();
-    let node = Arc::new(Even { epoch: 1.into(), engine: Arc::new(engine) });
+    let node = Arc::new(FirstOfTwo { epoch: 1.into(), engine: Arc::new(engine) });
     let leads = Leads::new(Arc::clone(&node) as Arc<dyn Routes>);
     let names: Vec<String> = (0..20).map(|number| format!("d{number}")).collect();
     let of = |partition| names.iter().find(|name| leads.partition(name.as_bytes()) == partition).unwrap();

@@ -62,8 +62,17 @@ impl Replica {
     /// Holds the replica as it is now.
     ///
     /// # Errors
-    /// When its store is not open, or the disk fails.
+    /// As [`Replica::capture`].
     pub fn copy(&self) -> Result<ReplicaCopy, StoreError> {
+        let (capture, mark) = self.capture()?;
+        ReplicaCopy::new(capture, &mark)
+    }
+
+    /// Holds its store as it is now, and says at which message one goes on that is made of that.
+    ///
+    /// # Errors
+    /// When its store is not open, or the disk fails.
+    pub fn capture(&self) -> Result<(Capture, Mark), StoreError> {
         let identity =
             self.shared.log.identity().map_err(|error| StoreError::Unavailable(error.to_string()))?;
         for _ in 0..ATTEMPTS {
@@ -73,7 +82,7 @@ impl Replica {
             let capture = engine.capture()?;
             // A checkpoint that was named before the mark was taken says no more than that does; one that came since may.
             if checkpoint_number(&capture)? == before {
-                return ReplicaCopy::new(capture, &mark);
+                return Ok((capture, mark));
             }
         }
         Err(StoreError::Unavailable("this replica is too busy to be copied; try again".into()))

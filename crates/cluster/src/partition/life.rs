@@ -1,6 +1,7 @@
 //! The thread of a replica: it opens the store at the mark, and gives it what the partition says from there on.
 
 use std::io;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Weak};
@@ -13,7 +14,7 @@ use store::stripes::{Options, ShardOptions, Stripes};
 use store::tail::Reach;
 
 use super::marks::Confirmed;
-use super::{Settled, Shared, sender};
+use super::{Copier, ReplicaOptions, Settled, Shared, sender};
 use crate::log::{LogError, LogReader, Stored};
 use crate::message::{Content, Message, Verdict};
 
@@ -23,6 +24,8 @@ const READ_PATIENCE: Duration = Duration::from_millis(50);
 const BATCH_BYTES: usize = 1 << 20;
 /// A new replica is copied from another node rather than made of more messages than that.
 const REPLAYED_MAX: u64 = 1000;
+/// How long other nodes are waited for before a backup counts.
+const ACQUAINTANCE: Duration = Duration::from_secs(5);
 /// How often a mark is written: after a crash, so much of the partition is read again.
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a leader has the other replicas compare some RRDs with its own.
@@ -86,17 +89,21 @@ fn passing(what: &str, error: impl std::fmt::Display) -> Fault {
 /// Runs until the replica is stopped.
 pub(super) fn run(shared: &Arc<Shared>) {
     let partition = shared.options.partition;
-    let mut faults = 0;
+    let (mut faults, mut replays_all) = (0, false);
     while !shared.is_stopping() {
         let began = Instant::now();
-        let fault = match Life::begin(shared).and_then(Life::run) {
+        let fault = match Life::begin(shared, replays_all).and_then(Life::run) {
             Ok(End::Stopped) => return,
             Ok(End::Resigned) => continue,
             Err(Fault::Passing(why)) => why,
             Err(Fault::Differs(why)) => put_aside(shared, why),
             Err(Fault::Lacks(why)) => match fetch(shared) {
                 Ok(()) => continue,
-                Err(error) => format!("{why}; and it cannot be copied from another node: {error}"),
+                Err(error) => {
+                    // Slower than a copy, and better than none, as long as the log has everything.
+                    replays_all = true;
+                    format!("{why}; and it cannot be copied: {error}")
+                }
             },
         };
         tracing::error!(partition, %fault, "this replica of the partition stands still; it is tried again");
@@ -110,18 +117,42 @@ pub(super) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Fetches the store from another node.
+/// Fetches the store from another node, or else from a backup.
 fn fetch(shared: &Shared) -> io::Result<()> {
-    let Shared { options, .. } = shared;
-    let copier =
-        options.copier.get().ok_or_else(|| io::Error::other("this node is not connected to others yet"))?;
+    let Shared { options, log, .. } = shared;
     let directory = options.home.directory().ok_or_else(|| io::Error::other("it is not in a directory"))?;
     let copy = directory.with_extension("copying");
-    copier.copy(options.partition, &copy)?;
+    let first = log.bounds(options.partition).map_err(io::Error::other)?.start;
+    let nodes = || options.copier.get().filter(|nodes| nodes.has_source(options.partition));
+    if options.backup.is_some() {
+        // Other nodes have the newest state; at the start they are not known at once.
+        let until = Instant::now() + ACQUAINTANCE;
+        while nodes().is_none() && !shared.is_stopping() && Instant::now() < until {
+            drop(shared.wait(shared.state(), READ_PATIENCE));
+        }
+    }
+    match (nodes(), &options.backup) {
+        (Some(nodes), Some(backup)) => {
+            nodes.copy(options.partition, first, &copy).or_else(|error| {
+                tracing::warn!(partition = options.partition, %error, "it cannot be copied from another node");
+                of_backup(&**backup, options.partition, first, &copy)
+            })?;
+        }
+        (Some(nodes), None) => nodes.copy(options.partition, first, &copy)?,
+        (None, Some(backup)) => of_backup(&**backup, options.partition, first, &copy)?,
+        (None, None) => return Err(io::Error::other("no other node has this partition ready")),
+    }
     options.home.replace_by(&copy)?;
     shared.counters.copied.fetch_add(1, Ordering::Relaxed);
-    tracing::info!(partition = options.partition, "the replica is copied from another node");
+    tracing::info!(partition = options.partition, "the replica is copied");
     Ok(())
+}
+
+fn of_backup(backup: &dyn Copier, partition: u32, first: u64, copy: &Path) -> io::Result<()> {
+    if copy.exists() {
+        std::fs::remove_dir_all(copy)?;
+    }
+    backup.copy(partition, first, copy).map_err(|error| io::Error::other(format!("of its backup: {error}")))
 }
 
 fn put_aside(shared: &Shared, why: String) -> String {
@@ -166,8 +197,8 @@ struct Life {
 }
 
 impl Life {
-    /// Opens store and partition.
-    fn begin(shared: &Arc<Shared>) -> Result<Life, Fault> {
+    /// Opens store and partition. A new store is made of however many messages if it `replays_all`.
+    fn begin(shared: &Arc<Shared>, replays_all: bool) -> Result<Life, Fault> {
         let options = &shared.options;
         let identity = shared.log.identity()?;
         let disk = options
@@ -182,7 +213,8 @@ impl Life {
             )));
         }
         let bounds = shared.log.bounds(options.partition)?;
-        if mark.is_none() && bounds.end - bounds.start > REPLAYED_MAX && has_source(shared) {
+        let is_long = bounds.end - bounds.start > REPLAYED_MAX;
+        if mark.is_none() && is_long && !replays_all && has_source(shared) {
             return Err(Fault::Lacks(format!(
                 "{} messages would have to be read",
                 bounds.end - bounds.start
@@ -476,8 +508,8 @@ impl Life {
 }
 
 fn has_source(shared: &Shared) -> bool {
-    let copier = shared.options.copier.get();
-    copier.is_some_and(|copier| copier.has_source(shared.options.partition))
+    let ReplicaOptions { partition, copier, backup, .. } = &shared.options;
+    [copier.get(), backup.as_ref()].into_iter().flatten().any(|copier| copier.has_source(*partition))
 }
 
 /// Begins another life at a moment, and returns its number.

@@ -25,6 +25,7 @@ fn start(root: &Path, name: &str, zone: &str, log: &Arc<NodeLog>) -> Node {
         store: Options::default(),
         patience: Duration::from_secs(5),
         beat: Duration::from_millis(20),
+        backup: None,
     };
     Node::start(options, Arc::clone(log) as Arc<dyn ReplicatedLog>).unwrap()
 }

@@ -83,6 +83,7 @@ impl Node {
             home: Box::new(home.clone()),
             patience: Duration::from_millis(500),
             copier: SharedCopier::default(),
+            backup: None,
         };
         let replica = Replica::start(options, Arc::clone(&log) as Arc<dyn ReplicatedLog>).unwrap();
         Node { home, log, replica }

@@ -195,7 +195,7 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     update_all(b, 2);
     b.kill();
     check_all(c, 2);
-    assert!(c.log().contains("the replica is copied from another node"));
+    assert!(c.log().contains("copying a replica from another node"));
     assert!(figure(http, "copied_total").0 >= 1);
     assert_eq!(c.dump("other/x.rrd"), whole);
     assert!(
@@ -204,6 +204,60 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
             .unwrap()
             .all(|entry| { !entry.unwrap().file_name().to_string_lossy().starts_with("partition-") })
     );
+}
+
+#[test]
+fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
+    let parent = tempfile::tempdir().unwrap();
+    let (mut a, http, place) = (node(parent.path(), "a"), free_port(), parent.path().join("backup"));
+    a.more(&format!(
+        "[http]\nlisten = ['127.0.0.1:{http}']\n[backup]\nto = '{}'\ninterval = '1s'\n",
+        place.display()
+    ));
+    a.start();
+    wait_until("a leader of everything", || are_well(&a, &["a"]));
+    for number in 0..DIRECTORIES {
+        assert!(a.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
+    }
+    // So many messages in one partition that its backup is less work than they are.
+    assert!(a.say(&format!("CREATE other/x.rrd {CREATE}")).starts_with("0 "));
+    let mut client = a.client();
+    for second in 1..1500 {
+        client.ask(&format!("UPDATE other/x.rrd {}:{second}", 1_000_000_000 + second)).unwrap();
+    }
+    update_all(&a, 1);
+    let rounds = || {
+        let text = http_get(http, "/metrics").unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("roundel_backup_rounds_total "));
+        line.map_or(0, |count| count.trim().parse::<u64>().unwrap())
+    };
+    let before = rounds();
+    wait_until("two rounds more", || rounds() >= before + 2);
+    // What comes after the last round is in the log.
+    update_all(&a, 2);
+    let whole = a.dump("other/x.rrd");
+    a.kill();
+    let lost = a.store().read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let lost: Vec<_> = lost.filter(|path| path.display().to_string().contains("/partition-")).collect();
+    assert_eq!(lost.len(), 8);
+    lost.iter().for_each(|path| std::fs::remove_dir_all(path).unwrap());
+    a.start();
+    wait_until("a leader of everything", || are_well(&a, &["a"]));
+    check_all(&a, 2);
+    assert_eq!(a.dump("other/x.rrd"), whole);
+    assert_eq!(figure(http, "copied_total").0, 1, "the others have few messages");
+    assert!(a.log().contains("making a replica of its backup"));
+    update_all(&a, 3);
+    // Each partition's backup is one of a store, too, for those who leave the cluster or lose it.
+    let files = parent.path().join("files");
+    for partition in lost.iter().map(|path| path.file_name().unwrap()) {
+        let (from, store) = (place.join(partition), parent.path().join(partition));
+        a.tool(&["backup", "verify", "--from", from.to_str().unwrap()]);
+        a.tool(&["restore", "--from", from.to_str().unwrap(), "--to", store.to_str().unwrap()]);
+        a.tool(&["export", "--all", "--from", store.to_str().unwrap(), "--to", files.to_str().unwrap()]);
+    }
+    assert_eq!(files.read_dir().unwrap().count(), DIRECTORIES + 1);
+    assert!(files.join("other/x.rrd").exists());
 }
 
 /// Archives of all functions, some of which have unknown rows and unfinished ones.

@@ -12,6 +12,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::metrics::encode_gauge;
+
 /// `roundel_cluster_*`
 #[derive(Clone)]
 pub struct ClusterCollector(pub Arc<Node>);
@@ -155,8 +157,7 @@ impl Collector for ClusterCollector {
             ("cluster_partitions_short", "Those with fewer replicas ready than `replication` says", short),
         ];
         for (name, help, value) in figures {
-            let gauge = ConstGauge::new(value as i64);
-            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+            encode_gauge(&mut encoder, name, help, value as u64)?;
         }
         Ok(())
     }

@@ -112,17 +112,8 @@ impl Reader<'_> {
     ) -> Result<(), ConfigError> {
         let Some(given) = given else { return Ok(()) };
         settings.cluster = Some(self.cluster(given)?);
-        #[cfg(feature = "backup")]
-        let has_backup = settings.backup.is_some();
-        #[cfg(not(feature = "backup"))]
-        let has_backup = false;
         let refused = [
             (matches!(settings.layout, Layout::Files(_)), "layout = \"files\"", "its RRDs are in stripes"),
-            (
-                has_backup,
-                "[backup]",
-                "what it has is on several nodes and in the log; export what is to be kept elsewhere",
-            ),
             (settings.follow.is_some(), "[follow]", "its nodes follow the log"),
             (!settings.replication.listen.is_empty(), "[replication]", "its nodes follow the log"),
             (

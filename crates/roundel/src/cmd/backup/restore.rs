@@ -31,7 +31,8 @@ pub(super) fn run(
     let origin = Origin::of(settings);
     if names.is_empty() {
         let later = early.then_some(&origin);
-        let (restored, found) = fetch(settings, &Wanted { moment, shards: None, later, own: true }, to)?;
+        let (restored, found) =
+            fetch(settings, &Wanted { moment, shards: None, later, own: true, is_replica: false }, to)?;
         report(&restored, &found, to)?;
         return complain(&restored.lost);
     }
@@ -130,7 +131,8 @@ fn restore_files(
         find(&objects, moment).await.map_err(|error| error.to_string())
     })?;
     let some = shards_of(&found, names)?;
-    let mut wanted = Wanted { moment, shards: some.as_ref(), later: Some(origin), own: false };
+    let mut wanted =
+        Wanted { moment, shards: some.as_ref(), later: Some(origin), own: false, is_replica: false };
     loop {
         let (restored, found) = fetch(settings, &wanted, part)?;
         let source = Part::open(settings, part)?;

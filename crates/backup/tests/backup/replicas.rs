@@ -1,0 +1,140 @@
+//! Replicas of a cluster's partitions: their places, and what becomes a replica again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use roundel_backup::location::Access;
+use roundel_backup::objects::Limits;
+use roundel_backup::replicas::{Replicas, has_backup, restore};
+use roundel_backup::run::{Backed, BackupSettings, BackupStatus, Running};
+use store::capture::Capture;
+use store::disk::RealDisk;
+use store::engine::Engine;
+use store::position::Position;
+use store::replication::Mark;
+
+use super::support::{Nothing, Subject, all_in};
+
+/// A node that has one store as several partitions, at this message of each.
+struct OneStore {
+    subject: Subject,
+    led: Mutex<BTreeMap<u32, u32>>,
+    next: Mutex<u64>,
+}
+
+impl Replicas for OneStore {
+    fn led(&self) -> BTreeMap<u32, u32> {
+        self.led.lock().unwrap().clone()
+    }
+
+    fn capture(&self, partition: u32) -> Result<(Capture, String), String> {
+        if partition == 9 {
+            return Err("this one fails".to_owned());
+        }
+        let capture = self.subject.store.capture().map_err(|error| error.to_string())?;
+        let (next, end) = (*self.next.lock().unwrap(), Position::default());
+        let mark = Mark { log: "a log".to_owned(), next, epoch: 3, leader: 7, end };
+        Ok((capture, mark.encode()))
+    }
+}
+
+fn settings(to: &Path) -> BackupSettings {
+    BackupSettings {
+        to: to.to_str().unwrap().to_owned(),
+        access: Access::default(),
+        key: None,
+        interval: Duration::from_millis(20),
+        limits: Limits::default(),
+        keep: None,
+        own: None,
+    }
+}
+
+fn wait_for_rounds(status: &BackupStatus, more: u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let count = || status.rounds.load(Relaxed);
+    let wanted = count() + more;
+    while count() < wanted {
+        assert_eq!(status.failure(), None);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn each_led_partition_comes_back_as_the_replica_that_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, to) = (dir.path().join("place"), |name: &str| dir.path().join(name));
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    let led = BTreeMap::from([(0, 1), (3, 1)]);
+    let node = Arc::new(OneStore { subject, led: Mutex::new(led), next: Mutex::new(100) });
+    let (status, settings) = (Arc::new(BackupStatus::default()), settings(&place));
+    let begin = || {
+        let backed = Backed::Replicas(Arc::clone(&node) as Arc<dyn Replicas>);
+        Running::start(settings.clone(), backed, Arc::clone(&status), || {}).unwrap()
+    };
+    let running = begin();
+    wait_for_rounds(&status, 2);
+    (0..20).for_each(|step| node.subject.step(step));
+    *node.next.lock().unwrap() = 200;
+    wait_for_rounds(&status, 2);
+    let before = node.subject.all();
+    // Another epoch: the log is looked at again.
+    *node.led.lock().unwrap() = BTreeMap::from([(3, 2), (5, 2)]);
+    wait_for_rounds(&status, 2);
+    node.subject.step(20);
+    *node.next.lock().unwrap() = 201;
+    wait_for_rounds(&status, 2);
+    drop(running);
+    assert!([0, 3, 5].map(|partition| has_backup(&settings, partition).unwrap()).iter().all(|has| *has));
+    assert!(!has_backup(&settings, 1).is_ok_and(|has| has));
+    for (partition, next) in [(0, 200), (3, 201), (5, 201)] {
+        let into = to(&format!("partition-{partition}"));
+        let late = restore(&settings, (partition, next + 1), &to("late"), &Nothing).unwrap_err();
+        assert_eq!(
+            late,
+            format!("it goes on at message {next}, and the log has none before {} any more", next + 1)
+        );
+        restore(&settings, (partition, next), &into, &Nothing).unwrap();
+        let mark = Mark::load(&RealDisk::open(&into).unwrap()).unwrap().unwrap();
+        assert_eq!((mark.next, mark.epoch, mark.leader), (next, 3, 7));
+        let history = std::fs::read_to_string(into.join("HISTORY")).unwrap();
+        assert!(!history.contains("restored"), "it is no store of its own");
+        let after = if next == 200 { before.clone() } else { node.subject.all() };
+        assert_eq!(all_in(&into), after, "{partition}");
+    }
+}
+
+#[test]
+fn a_partition_that_fails_does_not_keep_others_back_and_a_hole_makes_no_replica() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("place");
+    let subject = Subject::open(&dir.path().join("store"));
+    subject.create_all();
+    (0..12).for_each(|step| subject.step(step));
+    let led = BTreeMap::from([(2, 1), (9, 1), (11, 1)]);
+    let node = Arc::new(OneStore { subject, led: Mutex::new(led), next: Mutex::new(1) });
+    let (status, settings) = (Arc::new(BackupStatus::default()), settings(&place));
+    let backed = Backed::Replicas(Arc::clone(&node) as Arc<dyn Replicas>);
+    let running = Running::start(settings.clone(), backed, Arc::clone(&status), || {}).unwrap();
+    while !(has_backup(&settings, 2).is_ok_and(|has| has) && has_backup(&settings, 11).is_ok_and(|has| has)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    while status.failure().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(status.failure().unwrap(), "partition 9: this one fails");
+    drop(running);
+    // The largest object is one with rows.
+    let mut objects = Vec::new();
+    for folder in place.join("partition-0002/objects").read_dir().unwrap() {
+        objects.extend(folder.unwrap().path().read_dir().unwrap().map(|entry| entry.unwrap().path()));
+    }
+    objects.sort_by_key(|path| path.metadata().unwrap().len());
+    std::fs::remove_file(objects.last().unwrap()).unwrap();
+    let error = restore(&settings, (2, 0), &dir.path().join("to"), &Nothing).unwrap_err();
+    assert!(error.contains("is missing"), "{error}");
+    restore(&settings, (11, 0), &dir.path().join("whole"), &Nothing).unwrap();
+}
