@@ -1,6 +1,7 @@
 //! Our daemon within the test's process.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod cluster;
 pub mod engine;
 pub mod http;
 
@@ -24,6 +25,8 @@ use store::engine::Engine;
 /// Our daemon within this process, in its own directory.
 pub struct Roundel {
     daemon: Option<Daemon>,
+    /// The other node, if this is one of a cluster.
+    other: Option<Arc<dyn Engine>>,
     directory: tempfile::TempDir,
 }
 
@@ -49,10 +52,23 @@ impl Default for Clients {
 impl Roundel {
     /// With a striped store.
     pub fn stripes(create: CreatePolicy, permissions: Permissions) -> Self {
+        // All tests of this executable with a cluster: CONTRIBUTING.md.
+        if std::env::var_os("ROUNDEL_TEST_CLUSTER").is_some() {
+            return Self::in_a_cluster(create, permissions);
+        }
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings::new(directory.path().join("store"), directory.path().join("base"));
         let engine = roundel_server::layout::open(&settings).unwrap();
         Self::on(directory, engine, create, permissions)
+    }
+
+    /// As one of two nodes of a cluster.
+    pub fn in_a_cluster(create: CreatePolicy, permissions: Permissions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (engine, other) = cluster::front_end(directory.path());
+        let mut roundel = Self::on(directory, engine, create, permissions);
+        roundel.other = Some(other);
+        roundel
     }
 
     /// With a striped store that has these limits.
@@ -166,7 +182,7 @@ impl Roundel {
         // As if it collected this host; tests write the readings.
         sockets.site.host = Some("hosts/here".into());
         let daemon = Daemon::start(daemon::runtime().unwrap(), service, sockets).unwrap();
-        Roundel { daemon: Some(daemon), directory }
+        Roundel { daemon: Some(daemon), other: None, directory }
     }
 
     /// Its base directory.

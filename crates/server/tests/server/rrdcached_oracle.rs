@@ -35,6 +35,11 @@ impl Pair {
         Self::start(&["-B", "-R"], create, Permissions::ALL)
     }
 
+    fn in_a_cluster() -> Self {
+        let create = CreatePolicy { make_directories: true, ..Default::default() };
+        Pair::beside(&["-B", "-R"], Roundel::in_a_cluster(create, Permissions::ALL))
+    }
+
     /// Sends one line to both. `BASE` is replaced by the base directory in the line and in the answers.
     /// Legitimate differences (ring positions are random, directories are unordered) are normalised.
     pub(super) fn check(&mut self, line: &str) -> String {
@@ -47,6 +52,20 @@ impl Pair {
     }
 }
 
+/// Tests of these scripts with a single server, and through a node of a cluster.
+macro_rules! scripts {
+    ($($script:ident),*) => {
+        mod single {
+            $(#[test] fn $script() { super::$script(super::Pair::plain()); })*
+        }
+        mod clustered {
+            $(#[test] fn $script() { super::$script(super::Pair::in_a_cluster()); })*
+        }
+    };
+}
+
+scripts!(arguments_and_usage, missing_rrds, create, updates_and_reads, fractions_of_a_second, batches);
+
 fn even(line: &str, answer: &str) -> String {
     let mut lines: Vec<&str> = answer.lines().filter(|line| !line.contains("].cur_row ")).collect();
     if line.starts_with("LIST") {
@@ -55,9 +74,7 @@ fn even(line: &str, answer: &str) -> String {
     lines.join("\n")
 }
 
-#[test]
-fn oracle_arguments_and_usage() {
-    let mut pair = Pair::plain();
+fn arguments_and_usage(mut pair: Pair) {
     for line in [
         "ping",
         "PING x y",
@@ -103,9 +120,7 @@ fn oracle_arguments_and_usage() {
     }
 }
 
-#[test]
-fn oracle_missing_rrds() {
-    let mut pair = Pair::plain();
+fn missing_rrds(mut pair: Pair) {
     for line in [
         "UPDATE x.rrd",
         "UPDATE x.rrd N:1",
@@ -149,9 +164,7 @@ fn oracle_missing_rrds() {
     }
 }
 
-#[test]
-fn oracle_create() {
-    let mut pair = Pair::plain();
+fn create(mut pair: Pair) {
     for line in [
         "CREATE x.rrd",
         "CREATE x.rrd DS:a:GAUGE:20:0:U",
@@ -200,9 +213,7 @@ fn oracle_create() {
     }
 }
 
-#[test]
-fn oracle_updates_and_reads() {
-    let mut pair = Pair::plain();
+fn updates_and_reads(mut pair: Pair) {
     pair.check(&format!("CREATE x.rrd -b 1000000000 -s 10 {DAY}"));
     for line in [
         "FLUSH x.rrd",
@@ -262,9 +273,7 @@ fn oracle_updates_and_reads() {
     }
 }
 
-#[test]
-fn oracle_fractions_of_a_second() {
-    let mut pair = Pair::plain();
+fn fractions_of_a_second(mut pair: Pair) {
     pair.check(&format!("CREATE x.rrd -b 1000000000 -s 10 {DAY}"));
     for line in [
         "UPDATE x.rrd 1000000005.25:1",
@@ -297,9 +306,7 @@ fn oracle_fractions_of_a_second() {
     }
 }
 
-#[test]
-fn oracle_batches() {
-    let mut pair = Pair::plain();
+fn batches(mut pair: Pair) {
     pair.check(&format!("CREATE x.rrd -b 1000000000 -s 10 {DAY}"));
     let script = "BATCH\nfoo\nPING\nUPDATE nono.rrd 1:2\nUPDATE x.rrd\n\n \nBATCH\nUPDATE x.rrd 1000000030:1\n\
                   UPDATE x.rrd 1000000031:1 1000000031:2\nFLUSH x.rrd\nLAST x.rrd\nLIST /\nHELP\nSTATS\nWROTE x.rrd\n\
@@ -384,13 +391,20 @@ fn oracle_permissions_and_policies() {
 fn oracle_random_scripts() {
     for seed in 1..=6 {
         println!("seed {seed}");
-        random_script(seed);
+        random_script(Pair::plain(), seed);
     }
 }
 
-fn random_script(seed: u64) {
+#[test]
+fn oracle_random_scripts_through_a_cluster() {
+    for seed in 11..=13 {
+        println!("seed {seed}");
+        random_script(Pair::in_a_cluster(), seed);
+    }
+}
+
+fn random_script(mut pair: Pair, seed: u64) {
     let mut random = Random::new(seed);
-    let mut pair = Pair::plain();
     let names = ["a.rrd", "d/b.rrd", "d/e/c\\ c.rrd", "e.rrd", "BASE/f.rrd"];
     let mut times = [0u64; 5];
     for (index, name) in names.iter().enumerate() {

@@ -1,0 +1,42 @@
+//! A front end of a cluster within the test's process: one of two nodes over a log in a directory.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::node::Node;
+use roundel_server::cluster::{ClusterSettings, LogSettings};
+use roundel_server::layout;
+use roundel_server::settings::Settings;
+use store::engine::Engine;
+
+/// The engine of the first node, and the second one, which is to be kept as long.
+pub fn front_end(directory: &Path) -> (Arc<dyn Engine>, Arc<dyn Engine>) {
+    let secret_file = directory.join("secret");
+    std::fs::write(&secret_file, "a secret of the cluster in this test\n").unwrap();
+    let open = |name: &str| {
+        let address = format!("127.0.0.1:{}", oracle::free_port());
+        let cluster = ClusterSettings {
+            name: "test".into(),
+            node: name.into(),
+            zone: format!("zone-{name}"),
+            listen: address.clone(),
+            address,
+            secret_file: secret_file.clone(),
+            files: None,
+            replication: 2,
+            patience: Duration::from_secs(30),
+            log: LogSettings::Directory(directory.join("log")),
+        };
+        let settings = Settings::new(directory.join(format!("store-{name}")), directory.join("base"));
+        layout::open_node(&Settings { cluster: Some(cluster), ..settings }).unwrap()
+    };
+    let ((engine, node), (other, _)) = (open("a"), open("b"));
+    let is_well = |node: &Node| {
+        let members = node.members();
+        (0..node.partitions())
+            .all(|partition| members.leader(partition).is_some() && members.ready_count(partition) == 2)
+    };
+    oracle::wait_until("all partitions to have a leader and two replicas", || is_well(&node));
+    (engine, other)
+}
