@@ -264,6 +264,10 @@ impl Routes for Node {
         self.replica(partition)?.engine_and_lead()
     }
 
+    fn is_current(&self, partition: u32) -> bool {
+        self.replica(partition).is_some_and(|replica| replica.is_ready())
+    }
+
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)> {
         self.replica(partition)?.engine_and_epoch()
     }
@@ -361,7 +365,7 @@ impl Inner {
                 partition: *partition,
                 epoch: status.epoch,
                 leads: status.leads,
-                is_ready: status.is_caught_up && status.fault.is_none(),
+                is_ready: replica.is_ready(),
                 next: status.next,
             }
         });

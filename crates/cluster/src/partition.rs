@@ -244,6 +244,12 @@ impl Replica {
         self.shared.state().leads
     }
 
+    /// Whether it has read all that was there when it was opened, and goes on.
+    pub fn is_ready(&self) -> bool {
+        let state = self.shared.state();
+        state.is_caught_up && state.fault.is_none()
+    }
+
     /// Its store, and whether that takes changes.
     pub fn engine_and_lead(&self) -> Option<(Arc<dyn Engine>, bool)> {
         let state = self.shared.state();

@@ -32,6 +32,10 @@ pub trait Routes: Send + Sync {
     fn partition_count(&self) -> u32;
     /// The store of a partition on this node, and whether it leads; `None` when this node has none, or has not opened it.
     fn local(&self, partition: u32) -> Option<(Arc<dyn Engine>, bool)>;
+    /// Whether this node's store of a partition has all that was in the log when it was opened, and goes on.
+    fn is_current(&self, _partition: u32) -> bool {
+        true
+    }
     /// The store of a partition that this node leads, and in which epoch.
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)>;
     /// Who has a partition.

@@ -295,6 +295,8 @@ impl House {
             Some((_, false)) if ask.leader_only || ask.request.needs_leader() => {
                 Err(self.not_leader(ask.partition))
             }
+            // It may lack more than a moment.
+            Some((_, false)) if !self.routes.is_current(ask.partition) => Err(Told::Absent),
             Some((engine, false)) => Ok(engine),
             None if ask.leader_only => Err(self.not_leader(ask.partition)),
             None => Err(Told::Absent),

@@ -1,6 +1,7 @@
 //! Reads: the leader is asked, and a follower as well when it does not answer soon.
 //!
-//! A follower may be a little late. So what it finds is an answer, but that it finds nothing is one only if no other replica answers.
+//! A follower may be a little late. So what it finds is an answer, but that it finds nothing is one only if no other replica answers. A replica of this node
+//! that has not caught up since it was opened, or stands still, may lack hours: it answers only when no other one has for a while.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,9 @@ use crate::wire::{Answer, Ask, Request, Told};
 /// Once a follower has refused a read, how many times the time of a hedge the others have to say better.
 const GRACE: u32 = 10;
 
+/// In the time of a read, this part goes by before a replica is asked that has not caught up.
+const OTHERS_FIRST: u32 = 3;
+
 /// A replica that can be asked.
 enum Replica {
     Leader(NodeAddress),
@@ -38,6 +42,8 @@ struct Read<'a> {
     request: Request,
     sender: Sender<Heard>,
     receiver: Receiver<Heard>,
+    /// When a replica may answer that has not caught up.
+    old_from: Instant,
     /// How many nodes have not answered yet.
     asked: usize,
     /// What a follower refused it with.
@@ -50,10 +56,13 @@ impl Read<'_> {
         let route = self.hub.routes.route(self.trial.partition);
         let leader = self.trial.leader(self.hub);
         let here = self.hub.routes.local(self.trial.partition).map(|(engine, _)| Replica::Here(engine));
+        let is_current = self.hub.routes.is_current(self.trial.partition);
+        let (here, old) = if is_current { (here, None) } else { (None, here) };
+        let old = old.filter(|_| Instant::now() >= self.old_from);
         let others =
             route.leader.into_iter().chain(route.followers).filter(|node| Some(node) != leader.as_ref());
         let others: Vec<_> = others.map(Replica::Follower).collect();
-        leader.into_iter().map(Replica::Leader).chain(here).chain(others).collect()
+        leader.into_iter().map(Replica::Leader).chain(here).chain(others).chain(old).collect()
     }
 
     fn ask(&mut self, node: NodeAddress, leader_only: bool) {
@@ -170,7 +179,8 @@ impl Hub {
     pub(super) fn read(self: &Arc<Self>, partition: u32, request: Request) -> Result<Answer, StoreError> {
         let (sender, receiver) = mpsc::channel();
         let trial = Trial::new(partition, self.patience(&request));
-        Read { hub: self, trial, request, sender, receiver, asked: 0, refused: None }.run()
+        let old_from = Instant::now() + self.options.patience / OTHERS_FIRST;
+        Read { hub: self, trial, request, sender, receiver, old_from, asked: 0, refused: None }.run()
     }
 
     /// Reads the same from all partitions, side by side, until `take` has enough.

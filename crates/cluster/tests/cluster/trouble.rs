@@ -337,6 +337,7 @@ fn a_node_that_does_not_lead_says_who_does() {
         leaders: vec![Some(1)],
         followers: vec![Vec::new()],
         stores: vec![vec![None], vec![None], vec![None]],
+        old: None,
     }));
     let routes = Arc::new(crate::world::NodeRoutes { node: 2, map: wrong });
     let member = crate::world::member(2, crate::world::SECRET);
@@ -370,6 +371,42 @@ fn a_follower_answers_while_the_leader_is_slow_or_unknown() {
     assert!(engine.fetch(&name("d/a.rrd"), FetchRequest::new(Cf::Average, START, START + 100, 10)).is_ok());
     assert!(matches!(engine.snapshot(&name("d/none.rrd")), Err(StoreError::NoSuchRrd(_))));
     store.hold(false);
+}
+
+#[test]
+fn a_replica_that_has_not_caught_up_answers_only_when_no_other_one_does() {
+    // A hedge of no time: the leader never answers within it.
+    let quick = ClusterOptions {
+        hedge: Duration::ZERO,
+        patience: Duration::from_secs(1),
+        ..ClusterOptions::default()
+    };
+    let (world, _store) = two_nodes(&quick);
+    let engine = &world.engines[0];
+    create(engine, "d/a.rrd", ARGS, true).unwrap();
+    create(engine, "d/later.rrd", ARGS, true).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let old: Arc<dyn Engine> = Arc::new(stripes(directory.path()));
+    create(&*old, "d/a.rrd", ARGS, true).unwrap();
+    let lead = |leader| {
+        let mut map = world.map.lock().unwrap();
+        map.stores[0][0] = Some(Arc::clone(&old));
+        (map.followers[0], map.old, map.leaders[0]) = (vec![0], Some(0), leader);
+    };
+    lead(Some(1));
+    let whole = [b"d/a.rrd".to_vec(), b"d/later.rrd".to_vec()];
+    assert_eq!(engine.list(b"", true).unwrap(), whole, "a list without what is missing here");
+    // This node has just started, and does not know yet who leads.
+    lead(None);
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| engine.list(b"", true));
+        std::thread::sleep(Duration::from_millis(100));
+        lead(Some(1));
+        assert_eq!(read.join().unwrap().unwrap(), whole);
+    });
+    // There is no other.
+    lead(None);
+    assert_eq!(engine.list(b"", true).unwrap(), [b"d/a.rrd".to_vec()]);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct Map {
     pub followers: Vec<Vec<usize>>,
     /// For each node and partition, the store that it has.
     pub stores: Vec<Vec<Option<Arc<dyn Engine>>>>,
+    /// The node whose stores have not caught up.
+    pub old: Option<usize>,
 }
 
 /// The routes of one node.
@@ -47,6 +49,10 @@ impl Routes for NodeRoutes {
         let map = self.map.lock().unwrap();
         let store = map.stores[self.node][partition as usize].clone()?;
         Some((store, map.leaders[partition as usize] == Some(self.node)))
+    }
+
+    fn is_current(&self, _partition: u32) -> bool {
+        self.map.lock().unwrap().old != Some(self.node)
     }
 
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)> {
