@@ -4,6 +4,7 @@
 //! confirmed them or the time is over (`errand.rs`; batches of updates in `updates.rs`); reads go to the leader, and
 //! to a follower as well when that does not answer soon (`reads.rs`); what concerns two partitions is made of several requests (`moves.rs`).
 
+mod checks;
 mod copies;
 mod errand;
 mod gate;
@@ -32,6 +33,7 @@ use store::name::RrdName;
 use store::tail::{LogTail, Reach};
 use store::verify::Watch;
 
+use self::checks::Asking;
 use self::gate::Gate;
 use crate::chores::Chores;
 use crate::handshake::Membership;
@@ -169,6 +171,7 @@ impl ClusterEngine {
     #[must_use]
     pub fn with_node(mut self, node: Arc<Node>, listener: Listener) -> ClusterEngine {
         node.set_copier(Arc::clone(&self.hub) as Arc<dyn Copier>);
+        node.set_replicas(Arc::new(Asking(Arc::clone(&self.hub))));
         self.own = Some((node, listener));
         self
     }

@@ -67,8 +67,8 @@ pub(crate) fn answer(engine: &dyn Engine, request: Request) -> Result<Answer, St
         Request::SetStreamPosition(name, position) => done(engine.set_stream_position(&name, position))?,
         Request::Stats => Answer::Stats(Box::new(engine.stats())),
         // Those who listen for other nodes answer it, which have more than the store.
-        Request::BeginCopy | Request::ReadCopy { .. } => {
-            return Err(StoreError::Unsupported("a store gives no copies of itself"));
+        Request::BeginCopy | Request::ReadCopy { .. } | Request::Check(_) => {
+            return Err(StoreError::Unsupported("a store alone is no replica"));
         }
     })
 }

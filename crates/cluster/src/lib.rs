@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod chores;
 pub mod engine;
 mod execute;

@@ -4,12 +4,13 @@
 //! and gives up replicas as the plan says, has them claim what none leads, and makes a new plan when nodes have come or gone.
 
 mod govern;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use store::engine::{Engine, StoreError};
 use store::identity::Identity;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use crate::check::{CheckAnswer, CheckRequest, Placement, Replicas, Verification};
 use crate::lock::lock;
 use crate::log::{LogError, ReplicatedLog};
 use crate::members::{Beat, Known, Members, Note, ReplicaBeat};
@@ -109,8 +111,18 @@ struct Inner {
     members: Mutex<Members>,
     replicas: Mutex<BTreeMap<u32, Arc<Replica>>>,
     copier: SharedCopier,
+    /// Who asks other nodes when replicas are compared.
+    peers: OnceLock<Arc<dyn Replicas>>,
+    verification: Mutex<Option<Verification>>,
     is_draining: AtomicBool,
     stopping: AtomicBool,
+}
+
+/// A number that no other node draws.
+fn random_number() -> io::Result<u64> {
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_le_bytes(random))
 }
 
 /// The identity of a partition's store.
@@ -168,10 +180,7 @@ impl Node {
             return Err(NodeError::TooFewPartitions(count));
         }
         std::fs::create_dir_all(&options.directory)?;
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(io::Error::from)?;
-        let writer = WriterId::from_le_bytes(random);
+        let writer = random_number()?;
         let inner = Arc::new(Inner {
             options,
             log,
@@ -180,6 +189,8 @@ impl Node {
             members: Mutex::new(Members::new(writer)),
             replicas: Mutex::default(),
             copier: SharedCopier::default(),
+            peers: OnceLock::new(),
+            verification: Mutex::default(),
             is_draining: false.into(),
             stopping: false.into(),
         });
@@ -237,6 +248,7 @@ impl Node {
         if self.inner.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.stop_verifying();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             if thread.join().is_err() {
                 tracing::error!("a bug ended a thread of the node");
@@ -270,6 +282,14 @@ impl Routes for Node {
 
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)> {
         self.replica(partition)?.engine_and_epoch()
+    }
+
+    fn placement(&self, partition: u32) -> Placement {
+        self.placement_of(partition)
+    }
+
+    fn check(&self, partition: u32, request: CheckRequest) -> Result<CheckAnswer, StoreError> {
+        self.check_own(partition, request)
     }
 
     fn copy(&self, partition: u32) -> Result<ReplicaCopy, StoreError> {

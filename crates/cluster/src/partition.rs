@@ -4,6 +4,7 @@
 //! partition ([`sender`]), and an answer waits until the first has read it back. When another replica takes over, what it did not read back
 //! is cut off: the store is opened again, up to the mark ([`marks`]).
 
+mod check;
 mod copy;
 mod life;
 mod marks;
@@ -181,6 +182,8 @@ struct State {
     /// The last moment at which everything accepted was whole, and in the store.
     settled: Settled,
     fault: Option<String>,
+    /// The store that is open is to be put aside: why.
+    aside: Option<String>,
 }
 
 /// A moment of a replica to which it can go back.
@@ -193,6 +196,11 @@ struct Settled {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// The store that is open in a life: no other one in the cluster has the number.
+    fn copy_number(&self, life: u64) -> u64 {
+        self.options.writer.wrapping_add(life)
     }
 
     /// Writes a message to the partition.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use store::engine::{Engine, StoreError};
 
+use crate::check::{CheckAnswer, CheckRequest, Placement};
 use crate::partition::ReplicaCopy;
 
 /// Where a node is reached.
@@ -40,6 +41,17 @@ pub trait Routes: Send + Sync {
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)>;
     /// Who has a partition.
     fn route(&self, partition: u32) -> Route;
+    /// Who has a partition, or should, with this node.
+    fn placement(&self, _partition: u32) -> Placement {
+        Placement::default()
+    }
+    /// Asks this node's replica of a partition what a comparison asks. This one waits for the log.
+    ///
+    /// # Errors
+    /// When there is none; the store's.
+    fn check(&self, _partition: u32, _request: CheckRequest) -> Result<CheckAnswer, StoreError> {
+        Err(StoreError::Unsupported("it compares nothing"))
+    }
     /// This node's replica of a partition as it is now, for another node.
     ///
     /// # Errors

@@ -270,7 +270,14 @@ impl House {
         self.chores.now(move || {
             let answer = || match house.copies.answer(&*house.routes, partition, &request) {
                 Some(answer) => answer,
-                None => execute::answer(&*engine, request),
+                None => match request {
+                    Request::Check(request) => {
+                        // Who puts a store aside waits until nothing uses it.
+                        drop(engine);
+                        house.routes.check(partition, request).map(Answer::Check)
+                    }
+                    request => execute::answer(&*engine, request),
+                },
             };
             match catch_unwind(AssertUnwindSafe(answer)) {
                 Ok(result) => reply(told(result)),

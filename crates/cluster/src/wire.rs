@@ -5,6 +5,7 @@
 //! the handshake compares.
 
 mod answer;
+mod check;
 mod copy;
 mod error;
 pub mod fuzzing;
@@ -26,12 +27,13 @@ use store::engine::{
 use store::name::RrdName;
 use store::transfer::{Cursor, DecodeError, varint};
 
+use crate::check::{CheckAnswer, CheckRequest};
 use crate::partition::CopyHead;
 pub(crate) use answer::add as add_stats;
 use pack::{pack, unpack};
 
 /// Version of the handshake, the frames and all bodies.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// The longest message: an RRD as large as the store takes, and what is around it.
 pub const MESSAGE_BYTES_MAX: usize = store::transfer::RRD_BYTES_MAX + (64 << 20);
 
@@ -104,6 +106,8 @@ pub enum Request {
         /// How many bytes; at most [`PART_BYTES_MAX`].
         count: u32,
     },
+    /// A comparison of all rows of the replicas.
+    Check(CheckRequest),
 }
 
 impl Request {
@@ -120,6 +124,7 @@ impl Request {
                 | Request::HasDirectory(_)
                 | Request::BeginCopy
                 | Request::ReadCopy { .. }
+                | Request::Check(CheckRequest::Read { .. } | CheckRequest::PutAside { .. })
         )
     }
 
@@ -132,6 +137,7 @@ impl Request {
                 | Request::Change(..)
                 | Request::Restore(..)
                 | Request::Rename(..)
+                | Request::Check(CheckRequest::Begin { .. })
         )
     }
 }
@@ -171,6 +177,8 @@ pub enum Answer {
     Copy(u64, Box<CopyHead>),
     /// Of [`Request::ReadCopy`].
     Bytes(Vec<u8>),
+    /// Of [`Request::Check`].
+    Check(CheckAnswer),
 }
 
 /// A message to a node.

@@ -58,7 +58,7 @@ enum Command {
     Promote(cmd::replication::PromoteArguments),
     /// Show whether a server is the primary or follows another one, and how far
     Replication(cmd::replication::StatusArguments),
-    /// Show the nodes and partitions of a cluster, and empty a node
+    /// Show the nodes and partitions of a cluster, compare their copies, and empty a node
     Cluster(cmd::cluster::Arguments),
     /// List, verify and prune the backup of a store
     #[cfg(feature = "backup")]

@@ -17,6 +17,8 @@ mod held;
 mod kills;
 #[path = "replication/pollers.rs"]
 mod pollers;
+#[path = "replication/rows.rs"]
+mod rows;
 #[path = "replication/server.rs"]
 mod server;
 #[path = "wire/signer.rs"]

@@ -98,6 +98,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether what was to be read is damaged: it will not pass by itself.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            StoreError::Segment(error) => matches!(**error, SegmentError::Damaged { .. }),
+            StoreError::Damaged { .. } | StoreError::Lost(_) => true,
+            _ => false,
+        }
+    }
+
     /// The operating system refused `what`.
     pub fn io(what: impl Into<String>, error: io::Error) -> Self {
         StoreError::Io { what: what.into(), error: Arc::new(error) }

@@ -8,12 +8,14 @@ pub mod history;
 pub mod mark;
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use crate::engine::{Reply, StoreError};
 use crate::identity::Identity;
 pub use crate::position::Position;
+pub use crate::shard::row_checks::{NO_RRD, RANGE_IDS, RangeHashes, RowCheckState};
 pub use crate::shard::worker::{Survey, survey};
 pub use history::{Epoch, History, Role};
 pub use mark::Mark;
@@ -86,6 +88,17 @@ impl std::fmt::Debug for SharedConfirmation {
     }
 }
 
+/// A check of whole RRDs that stands in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BegunCheck {
+    /// How many ids, from the first asked for on, are compared by it.
+    pub count: u32,
+    /// The id that the next RRD gets.
+    pub next_id: u32,
+    /// Where its record ends: a copy that has more of the log has come by it.
+    pub end: Position,
+}
+
 /// A store that is a copy of what a replicated log says, like others.
 pub trait LogCopy: Replica {
     /// Takes changes from now on, in an epoch that a replicated log has begun; nothing is written but the epoch's records themselves.
@@ -99,6 +112,14 @@ pub trait LogCopy: Replica {
     /// # Errors
     /// When nothing can be logged.
     fn check_copies(&self) -> Result<(), StoreError>;
+    /// Has all copies hash the RRDs of some ids, with all of their rows, at one position of the log, and keep the hashes under a number. Only small
+    /// ranges are taken at once, so that updates go on; answered when copies have it, too.
+    ///
+    /// # Errors
+    /// When it does not lead, or hashes others still; when nothing can be logged.
+    fn begin_row_check(&self, number: u64, ids: Range<u32>) -> Result<BegunCheck, StoreError>;
+    /// What this copy has found at the check of a number, here or where it followed.
+    fn row_check(&self, number: u64) -> RowCheckState;
     /// Whether something of the replicated log did not fit, so that this is no copy of what it says.
     fn differs(&self) -> bool;
     /// Makes the logs durable, without waiting for anything but the disk.

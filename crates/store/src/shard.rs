@@ -34,6 +34,7 @@ pub mod read;
 pub mod recover;
 pub mod recovery;
 pub mod replica_wait;
+pub mod row_checks;
 pub mod state;
 pub mod syncer;
 pub mod view;
@@ -64,6 +65,7 @@ use crate::shard::lost::LostRrds;
 use crate::shard::mailbox::Mailbox;
 use crate::shard::message::{Command, Priority};
 use crate::shard::replica_wait::ReplicaWait;
+use crate::shard::row_checks::RowChecks;
 use crate::shard::syncer::SyncHandle;
 use crate::shard::waiting::Waiting;
 use crate::shard::worker::WorkerSlot;
@@ -176,6 +178,8 @@ pub struct Shared {
     pub lost: LostRrds,
     /// A record of another server's log did not fit the state.
     pub differs: AtomicBool,
+    /// What copies compare of whole RRDs.
+    pub row_checks: RowChecks,
     /// Answers that wait for a follower.
     pub replica_wait: ReplicaWait,
     placeholders: Option<Arc<Placeholders>>,
@@ -266,6 +270,7 @@ impl Shard {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.shared.mailbox.close();
         self.shared.compactor.stop();
+        self.shared.row_checks.stop();
         // The worker's thread comes first; the syncer must outlive it, because answers may be waiting there.
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {

@@ -19,7 +19,12 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 
 impl Hub {
     /// Asks one node, and waits.
-    fn ask_node(&self, node: &NodeAddress, partition: u32, request: Request) -> io::Result<Answer> {
+    pub(super) fn ask_node(
+        &self,
+        node: &NodeAddress,
+        partition: u32,
+        request: Request,
+    ) -> io::Result<Answer> {
         let failed = |why: String| io::Error::other(format!("node {}: {why}", shown(node)));
         let ask = Ask { partition, leader_only: false, round: 0, request };
         let (sender, answer) = mpsc::sync_channel(1);

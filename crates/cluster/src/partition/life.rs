@@ -316,6 +316,9 @@ impl Life {
                 self.flush()?;
                 return Ok(End::Stopped);
             }
+            if let Some(why) = self.shared.state().aside.take() {
+                return Err(Fault::Differs(why));
+            }
             let patience = if self.pending.bytes.is_empty() { READ_PATIENCE } else { Duration::ZERO };
             match self.reader.next(patience)? {
                 Some(stored) => {
@@ -517,7 +520,7 @@ fn begin_life(shared: &Shared, settled: Settled) -> u64 {
     let mut state = shared.state();
     state.life += 1;
     (state.accepted, state.next, state.settled) = (settled.accepted, settled.next, settled);
-    (state.leads, state.is_caught_up) = (false, false);
+    (state.leads, state.is_caught_up, state.aside) = (false, false, None);
     state.life
 }
 

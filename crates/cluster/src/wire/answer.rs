@@ -12,7 +12,7 @@ use store::transfer::{
 };
 
 use super::request::{put_rrd, put_trashed, take_rrd, take_trashed};
-use super::{Answer, copy, error, flag, put_text, text};
+use super::{Answer, check, copy, error, flag, put_text, text};
 
 /// How many counters there are.
 const COUNTER_COUNT: usize = 21;
@@ -308,6 +308,7 @@ pub(super) fn put(out: &mut Vec<u8>, answer: &Answer) {
             put_counted(out, bytes);
             16
         }
+        Answer::Check(answer) => check::put_answer(out, answer),
     };
 }
 
@@ -330,6 +331,7 @@ pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Answer, DecodeError> {
         14 => Answer::Stats(Box::new(take_stats(cursor)?)),
         15 => Answer::Copy(cursor.varint("a copy")?, Box::new(copy::take(cursor)?)),
         16 => Answer::Bytes(cursor.counted_bytes("a part of a copy")?.to_vec()),
+        kind @ 17..=21 => Answer::Check(check::take_answer(kind, cursor)?),
         _ => return Err(bad),
     })
 }

@@ -12,7 +12,7 @@ use store::transfer::{
     varint,
 };
 
-use super::{PART_BYTES_MAX, Request, checked_name, flag, name, put_name, put_text, text};
+use super::{PART_BYTES_MAX, Request, check, checked_name, flag, name, put_name, put_text, text};
 
 /// Most arguments of a tune: RRDtool's command line has no limit, a machine's is far above this.
 const TUNE_ARGS_MAX: usize = 1 << 16;
@@ -254,6 +254,7 @@ fn put_read(out: &mut Vec<u8>, request: &Request) {
                 varint::put(out, number);
             }
         }
+        Request::Check(request) => check::put_request(out, request),
         _ => out.push(26),
     }
 }
@@ -317,6 +318,7 @@ pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Request, DecodeError> {
         26 => Request::Stats,
         27 => Request::BeginCopy,
         28 => take_part(cursor)?,
+        kind @ 29..=31 => Request::Check(check::take_request(kind, cursor)?),
         _ => return Err(bad),
     })
 }

@@ -14,7 +14,9 @@ use store::disk::Shortage;
 use store::name::NameError;
 
 use super::*;
+use crate::check::{CheckFound, Unreadable};
 use crate::partition::{CopyFile, CopyFileKind};
+use store::replication::BegunCheck;
 
 fn definition() -> Definition {
     let options = CreateOptions {
@@ -83,6 +85,15 @@ fn requests() -> Vec<Request> {
         Request::StreamPosition(b"agent".to_vec()),
         Request::SetStreamPosition(b"agent".to_vec(), StreamPosition { epoch: 1, sequence: 2 }),
         Request::Stats,
+        Request::BeginCopy,
+        Request::ReadCopy { copy: 1, file: 2, offset: 1 << 40, count: PART_BYTES_MAX },
+        Request::Check(CheckRequest::Begin { number: u64::MAX, ids: 3..u32::MAX }),
+        Request::Check(CheckRequest::Read {
+            number: 7,
+            at: Position { generation: 1, offset: 1 << 33 },
+            names: true,
+        }),
+        Request::Check(CheckRequest::PutAside { copy: 5, why: "it differs".into() }),
     ]
 }
 
@@ -147,6 +158,7 @@ fn answers() -> Vec<Told> {
         ds_names: vec!["a".into()],
         values: vec![1.0, -0.0],
     };
+    let place = Position { generation: 3, offset: 1 << 44 };
     let mut told: Vec<Told> = [
         Answer::Done,
         Answer::Failures(errors().into_iter().map(failure).collect()),
@@ -164,6 +176,17 @@ fn answers() -> Vec<Told> {
         Answer::Position(Some(StreamPosition { epoch: 3, sequence: 4 })),
         Answer::Stats(Box::new(Stats { segment_count: 5, read_only: 1, ..Stats::default() })),
         Answer::Bytes(b"part".to_vec()),
+        Answer::Check(CheckAnswer::Begun(BegunCheck { count: 256, next_id: 1 << 20, end: place })),
+        Answer::Check(CheckAnswer::Waits(place)),
+        Answer::Check(CheckAnswer::Lacks),
+        Answer::Check(CheckAnswer::PutAside),
+        Answer::Check(CheckAnswer::Found(CheckFound {
+            copy: u64::MAX,
+            hashes: vec![0, 1, u64::MAX],
+            names: vec![Vec::new(), b"a/b.rrd".to_vec()],
+            rows: 1 << 50,
+            unreadable: vec![Unreadable { id: 2, why: "damaged".into(), is_damage: true }],
+        })),
         Answer::Copy(
             7,
             Box::new(CopyHead {

@@ -1,5 +1,8 @@
 //! One partition and its replicas.
 
+#[path = "checks.rs"]
+mod checks;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -249,8 +252,8 @@ impl Fleet {
         }
     }
 
-    /// Ends all faults, and waits until all replicas have everything.
-    fn settle(&mut self) {
+    /// Ends all faults, and starts what was stopped.
+    fn repair(&mut self) {
         self.log.set_faults(Faults::default());
         self.zombies.clear();
         for index in 0..NODES {
@@ -261,7 +264,17 @@ impl Fleet {
                 drop(std::mem::replace(&mut self.nodes[index], new));
             }
         }
+    }
+
+    /// Ends all faults, and waits until all replicas have everything.
+    fn settle(&mut self) {
         let last = self.random.below(NODES as u64) as usize;
+        self.settle_on(last);
+    }
+
+    /// The same; who leads in the end is said.
+    fn settle_on(&mut self, last: usize) {
+        self.repair();
         self.lead(last);
         wait_for("the last leader", || self.nodes[last].replica.leads().then_some(()));
         wait_for("the last updates", || {

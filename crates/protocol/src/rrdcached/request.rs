@@ -80,8 +80,8 @@ pub enum Request<'a> {
     Promote,
     /// REPLICATION: who follows whom, and how far.
     Replication,
-    /// CLUSTER: the nodes and partitions of a cluster; with a word, what this node is to do.
-    Cluster(Word<'a>),
+    /// CLUSTER: the nodes and partitions of a cluster; with words, what this node is to do.
+    Cluster(Words<'a>),
     /// RENAME: the name now and then.
     Rename(Word<'a>, Word<'a>),
     /// COPY: the name of the RRD and of its copy.
@@ -219,7 +219,7 @@ impl<'a> Request<'a> {
             Verb::Snapshot => Request::Snapshot(words.next().unwrap_or_default()),
             Verb::Promote => Request::Promote,
             Verb::Replication => Request::Replication,
-            Verb::Cluster => Request::Cluster(words.next().unwrap_or_default()),
+            Verb::Cluster => Request::Cluster(words),
             Verb::Rename => Request::Rename(name()?, words.next().ok_or(usage)?),
             Verb::Copy => Request::Copy(name()?, words.next().ok_or(usage)?),
             Verb::Remove => Request::Remove(name()?),

@@ -1,5 +1,7 @@
 //! `roundel cluster`: the nodes of a cluster, as one of them knows them.
 
+mod verify;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use super::{Result, print, replication};
 /// Options of `cluster`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Show the nodes and partitions of a cluster, and empty a node",
+    about = "Show the nodes and partitions of a cluster, compare their copies, and empty a node",
     long_about = "What a node of a cluster knows of all nodes, and what it is to do itself. docs/cluster.md says how a cluster is set up.",
     after_long_help = EXAMPLES
 )]
@@ -26,6 +28,7 @@ Examples:
   roundel cluster topic --config /etc/roundel/roundel.toml --partitions 32
   roundel cluster status
   roundel cluster status --partitions
+  roundel cluster verify --daemon node-1.example.org:42217         are all copies the same, row by row?
   roundel cluster drain --daemon unix:/run/roundel/roundel.sock    before the machine is taken away
   roundel cluster fill                                             it is to have its share again";
 
@@ -59,6 +62,8 @@ enum Command {
         #[arg(long, value_name = "TIME", default_value = "48h", value_parser = time)]
         keep: Duration,
     },
+    /// Compare all rows of all RRDs on all nodes, while they are updated
+    Verify(verify::VerifyArguments),
     /// Have a node that was drained take its share again
     Fill {
         #[command(flatten)]
@@ -94,6 +99,7 @@ pub fn run(arguments: &Arguments) -> Result {
                 "the topic is there, with {partitions} partitions for RRDs and one for the nodes\n"
             ))
         }
+        Command::Verify(arguments) => verify::run(arguments),
         Command::Fill { node } => {
             let (address, _) = replication::ask(node.daemon.as_deref(), "cluster", &[b"fill"])?;
             print(format!("the node at \"{address}\" takes its share of the replicas again\n"))

@@ -180,7 +180,7 @@ fn command(
         Request::Snapshot(word) => return snapshot::snapshot(service, &word, out),
         Request::Promote => return replication::promote(service, out),
         Request::Replication => return replication::status(service, out),
-        Request::Cluster(word) => return cluster::cluster(service, &word, out),
+        Request::Cluster(words) => return cluster::cluster(service, words, out),
         Request::Fetch(request) => return fetch::fetch(service, &request, kept, out),
         Request::Info(name) => return info::info(service, &name, out),
         Request::First(name, rra) => return times::first(service, &name, rra, out),

@@ -7,7 +7,7 @@ use super::{Report, moment, quoted};
 use crate::codec::DecodeError;
 use crate::disk::Disk;
 use crate::filenames;
-use crate::log::catalogue::{CopyCheck, Create, Delete, Import, Rename, Stream, Tune};
+use crate::log::catalogue::{CopyCheck, Create, Delete, Import, Rename, RowCheck, Stream, Tune};
 use crate::log::parts::ImportPart;
 use crate::log::scan::{Item, Tail, scan};
 use crate::log::writer::log_files;
@@ -45,7 +45,7 @@ impl Counts {
                 self.imported += u64::from(piece.offset + piece.bytes.len() as u64 == piece.total);
                 return Ok(());
             }
-            Kind::Behaviour | Kind::Stream | Kind::Check => return Ok(()),
+            Kind::Behaviour | Kind::Stream | Kind::Check | Kind::RowCheck => return Ok(()),
         };
         *count += 1;
         Ok(())
@@ -150,6 +150,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Part => "part",
         Kind::Stream => "stream",
         Kind::Check => "check",
+        Kind::RowCheck => "row check",
     }
 }
 
@@ -211,6 +212,10 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
         Kind::Check => {
             let CopyCheck { first, count, hash } = CopyCheck::decode(record.body)?;
             format!("{count} RRDs from id {first} on have the hash {hash:016x}")
+        }
+        Kind::RowCheck => {
+            let RowCheck { number, first, count } = RowCheck::decode(record.body)?;
+            format!("number {number:016x}: {count} RRDs from id {first} on are compared with their rows")
         }
         Kind::Behaviour => "a newer program's behaviour from here on".to_string(),
     })

@@ -235,6 +235,39 @@ impl CopyCheck {
     }
 }
 
+/// Here every copy of the shard hashes the RRDs of some ids, with all of their rows, and keeps the hashes for who compares them. It changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCheck {
+    /// Under which number the hashes are kept.
+    pub number: u64,
+    /// The first id.
+    pub first: u32,
+    /// How many ids, of which some may be unused.
+    pub count: u32,
+}
+
+impl RowCheck {
+    /// Appends the body of a record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.number.to_le_bytes());
+        varint::put(out, u64::from(self.first));
+        varint::put(out, u64::from(self.count));
+    }
+
+    /// Decodes the body of a record.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut cursor = Cursor::new(body);
+        let mut number = [0; 8];
+        number.copy_from_slice(cursor.bytes(8, "the number of a check")?);
+        let [first, count] = [cursor.number("the first id")?, cursor.number("the number of ids")?];
+        cursor.end()?;
+        Ok(RowCheck { number: u64::from_le_bytes(number), first, count })
+    }
+}
+
 /// A whole RRD, which replaces any of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import<'a> {

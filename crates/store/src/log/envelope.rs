@@ -64,11 +64,13 @@ pub enum Kind {
     Stream = 9,
     /// A hash of some RRDs, for copies to compare theirs with ([`super::catalogue::CopyCheck`]).
     Check = 10,
+    /// Where copies compare whole RRDs, with their rows ([`super::catalogue::RowCheck`]).
+    RowCheck = 11,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Updates,
         Kind::Create,
         Kind::Tune,
@@ -79,6 +81,7 @@ impl Kind {
         Kind::Part,
         Kind::Stream,
         Kind::Check,
+        Kind::RowCheck,
     ];
 
     /// The kind of this number.

@@ -9,7 +9,8 @@ use rrd::time::Timestamp;
 
 use super::Position;
 use super::catalogue::{
-    Create, Delete, Import, Rename, Tune, decode_definition, decode_rrd, encode_definition, encode_rrd,
+    CopyCheck, Create, Delete, Import, Rename, RowCheck, Tune, decode_definition, decode_rrd,
+    encode_definition, encode_rrd,
 };
 use super::envelope::{self, ENVELOPE_BYTES};
 use super::replay::Known;
@@ -97,7 +98,7 @@ pub fn fuzz_rrd(bytes: &[u8]) {
     }
 }
 
-/// The bodies of create, tune, delete, rename and import.
+/// The bodies of create, tune, delete, rename, import and the two checks.
 pub fn fuzz_catalogue(bytes: &[u8]) {
     let mut again = Vec::new();
     let mut same = |encode: &dyn Fn(&mut Vec<u8>)| {
@@ -116,6 +117,12 @@ pub fn fuzz_catalogue(bytes: &[u8]) {
     }
     if let Ok(Rename { id, name, from }) = Rename::decode(bytes) {
         same(&|out| Rename::encode(out, id, name, from));
+    }
+    if let Ok(check) = CopyCheck::decode(bytes) {
+        same(&|out| check.encode(out));
+    }
+    if let Ok(check) = RowCheck::decode(bytes) {
+        same(&|out| check.encode(out));
     }
     if let Ok(Import { rrd, .. }) = Import::decode(bytes) {
         assert_eq!(decode_rrd(&encode_rrd(&rrd)).map(|again| encode_rrd(&again)), Ok(encode_rrd(&rrd)));
@@ -172,6 +179,14 @@ mod tests {
         let mut create = Vec::new();
         Create::encode(&mut create, 1, b"a/b.rrd", &everything(), 920_804_400);
         shake(&create, 10_000, fuzz_catalogue);
+        for is_of_rows in [false, true] {
+            let mut check = Vec::new();
+            match is_of_rows {
+                true => RowCheck { number: 1 << 63, first: 300, count: 256 }.encode(&mut check),
+                false => CopyCheck { first: 70_000, count: 1, hash: 5 }.encode(&mut check),
+            }
+            shake(&check, 2_000, fuzz_catalogue);
+        }
         let mut import = Vec::new();
         Import::encode(&mut import, 1, b"a/b.rrd", &small_rrd()).unwrap();
         shake(&import, 5_000, fuzz_catalogue);

@@ -1,16 +1,19 @@
 //! The messages a shard accepts: commands, which wait their turn, and queries and events, which are handled
 //! first.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rrd::content::Rrd;
 
+use crate::catalogue::RrdId;
 use crate::engine::{
     CreateRequest, Reply, StoreError, StreamPosition, UpdateBatch, UpdateFailure, UpdatevOutcome,
 };
 use crate::log::Position;
 use crate::name::RrdName;
 use crate::open_rows::OpenRows;
+use crate::replication::BegunCheck;
 use crate::segments::SegmentSet;
 use crate::shard::view::View;
 
@@ -39,6 +42,8 @@ pub enum Command {
     Stream(Box<[u8]>, StreamPosition, Reply<Result<(), StoreError>>),
     /// Record what some RRDs are, for copies to compare.
     Check(Reply<Result<(), StoreError>>),
+    /// Have copies hash the RRDs of some ids with their rows, under a number.
+    RowCheck(u64, Range<RrdId>, Reply<Result<BegunCheck, StoreError>>),
     /// Applies records of the primary's log, whole ones from this position on, where the shard's own log ends; answers
     /// where that ends then.
     Replicate(Position, Vec<u8>, Reply<Result<Position, StoreError>>),
@@ -61,7 +66,7 @@ impl Command {
             Command::IfUnchanged(_, _, command, _) => command.bytes(),
             Command::Stream(name, ..) => name.len() + 64,
             Command::Replicate(_, records, _) => records.len(),
-            Command::Check(_) | Command::Sync(_) | Command::Checkpoint(_) => 64,
+            Command::Check(_) | Command::RowCheck(..) | Command::Sync(_) | Command::Checkpoint(_) => 64,
         }
     }
 
@@ -73,6 +78,7 @@ impl Command {
             Command::Rename(_, reply) => reply(Err(error)),
             Command::IfUnchanged(_, _, command, _) => command.refuse(error),
             Command::Replicate(.., reply) => reply(Err(error)),
+            Command::RowCheck(.., reply) => reply(Err(error)),
             Command::Create(.., reply)
             | Command::Import(.., reply)
             | Command::Tune(.., reply)

@@ -88,8 +88,32 @@ impl RowMatrix {
         }
     }
 
+    /// Fills in rows that were copied from the RRD's arenas.
+    pub fn fill_copied(&mut self, run: &CopiedRun) {
+        let end_row = run.first_row + run.count as i64;
+        let (from, to) = (run.first_row.max(self.known.start), end_row.min(self.known.end));
+        let values: &[f64] = bytemuck::cast_slice(&run.values);
+        for row in from..to {
+            let at = (row - self.first_row) as usize * self.ds_count;
+            let of = if values.len() == self.ds_count {
+                0
+            } else {
+                (row - run.first_row) as usize * self.ds_count
+            };
+            self.values[at..at + self.ds_count].copy_from_slice(&values[of..of + self.ds_count]);
+        }
+    }
+
+    /// The rows, row-major.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     /// Fills in rows from segments.
-    fn fill_segments(&mut self, segments: &SegmentSet, key: Key) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// When a segment cannot be read or is damaged.
+    pub fn fill_segments(&mut self, segments: &SegmentSet, key: Key) -> Result<(), StoreError> {
         if self.known.is_empty() {
             return Ok(());
         }
@@ -101,6 +125,40 @@ impl RowMatrix {
             }
             Ok(())
         })
+    }
+}
+
+/// Rows that were copied from an arena.
+pub struct CopiedRun {
+    first_row: i64,
+    count: u64,
+    /// One row when all are equal, else `count` rows, row-major.
+    values: Box<[u64]>,
+}
+
+impl CopiedRun {
+    /// Copies the rows of a source, of which at least one is in `rows`.
+    pub fn copy(
+        state: &State,
+        entry: &Entry,
+        (group, source): (&Group, SourceIndex),
+        rows: Range<i64>,
+        take: &mut dyn FnMut(CopiedRun),
+    ) {
+        for (arena, chain) in state.arenas_of(entry) {
+            for run in arena.runs_of(chain, group, source) {
+                if run.first_row + run.count as i64 <= rows.start {
+                    // The newest come first: all others are older.
+                    break;
+                }
+                take(CopiedRun { first_row: run.first_row, count: run.count, values: run.values.into() });
+            }
+        }
+    }
+
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        size_of::<CopiedRun>() + self.values.len() * 8
     }
 }
 

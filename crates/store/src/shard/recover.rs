@@ -397,6 +397,7 @@ fn start(
         log_waits: Default::default(),
         lost,
         differs: false.into(),
+        row_checks: Default::default(),
         replica_wait: ReplicaWait::new(options.replica_patience),
         placeholders,
         index,

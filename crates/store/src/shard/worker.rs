@@ -235,6 +235,10 @@ impl Worker {
                 let result = self.check_copies();
                 self.answer_later(result, reply);
             }
+            Command::RowCheck(number, ids, reply) => {
+                let begun = self.begin_row_check(number, ids);
+                self.answer_later(begun, reply);
+            }
             Command::Sync(reply) => {
                 self.commit();
                 let reply = if self.shared.waits_for_replica() { self.after_replica(reply) } else { reply };

@@ -1,5 +1,6 @@
 //! A striped store as a replica: the primary's and the follower's side of [`crate::replication`].
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::Stripes;
@@ -7,7 +8,7 @@ use crate::engine::{Reply, StoreError};
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::log::{self, Position, last};
-use crate::replication::{Comparison, History, LogCopy, LogEnd, Replica, Role};
+use crate::replication::{BegunCheck, Comparison, History, LogCopy, LogEnd, Replica, Role, RowCheckState};
 use crate::shard::files::Files;
 use crate::shard::message::Command;
 
@@ -218,6 +219,16 @@ impl LogCopy for Stripes {
     fn check_copies(&self) -> Result<(), StoreError> {
         self.core.shards.iter().for_each(|shard| self.core.send(shard, Command::Check(Box::new(drop))));
         Ok(())
+    }
+
+    fn begin_row_check(&self, number: u64, ids: Range<u32>) -> Result<BegunCheck, StoreError> {
+        let shard = self.core.shards.first().ok_or(StoreError::Stopping)?;
+        self.core.wait_for(shard, |reply| Command::RowCheck(number, ids, reply))
+    }
+
+    fn row_check(&self, number: u64) -> RowCheckState {
+        let shard = self.core.shards.first();
+        shard.map_or(RowCheckState::None, |shard| shard.shared.row_checks.state(number))
     }
 
     fn differs(&self) -> bool {

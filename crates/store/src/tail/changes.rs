@@ -69,7 +69,7 @@ impl ShardTail {
                 Kind::Updates => self.updates(&record, visit)?,
                 Kind::Tune => self.tune(&record, visit)?,
                 Kind::Part => self.part(&record, visit).map_err(unknown)?,
-                Kind::Stream | Kind::Check => {}
+                Kind::Stream | Kind::Check | Kind::RowCheck => {}
                 Kind::Create => self.create(&record, visit).map_err(unknown)?,
                 Kind::Import => self.import(&record, record.body, visit).map_err(unknown)?,
                 Kind::Delete => self.delete(&record, visit)?,

@@ -107,7 +107,7 @@ impl Scanner<'_> {
             }
             Kind::Rename => self.rename(position, body)?,
             // Only at its own position does it say something, and the second pass applies updates by RRD.
-            Kind::Part | Kind::Check => {}
+            Kind::Part | Kind::Check | Kind::RowCheck => {}
             Kind::Stream => {
                 let Stream { name, position } = Stream::decode(body)?;
                 self.state.streams.advance(name, position);

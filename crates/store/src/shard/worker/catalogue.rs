@@ -1,5 +1,6 @@
 //! Commands that create, change and remove RRDs: each gets its own log record and is applied at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rrd::content::Rrd;
@@ -15,8 +16,10 @@ use crate::log::catalogue as record;
 use crate::log::parts::ImportPart;
 use crate::log::{BODY_BYTES_MAX, Kind};
 use crate::name::RrdName;
+use crate::replication::BegunCheck;
 use crate::shard::message::{RenameCommand, Renamed};
 use crate::shard::read::ReadTicket;
+use crate::shard::row_checks::{RANGE_IDS, RangeCopy};
 use crate::shard::state::State;
 use crate::shard::syncer::SyncRequest;
 
@@ -133,6 +136,37 @@ impl Worker {
         let check = record::CopyCheck { first, count, hash: self.state.hash_of(first..first + count) };
         self.next_check = first + count;
         self.record(Kind::Check, |body| check.encode(body))
+    }
+
+    /// Has the RRDs of some ids hashed here, and records that all copies do so at this position; of fewer, when they are long.
+    pub(super) fn begin_row_check(
+        &mut self,
+        number: u64,
+        ids: Range<RrdId>,
+    ) -> Result<BegunCheck, StoreError> {
+        if !self.shared.row_checks.has_room() {
+            return Err(StoreError::Unavailable(
+                "other comparisons of its RRDs are not done yet; try again".into(),
+            ));
+        }
+        // Updates of this round stand before the record.
+        self.close_updates();
+        let next_id = self.state.catalogue.next_id();
+        let ids = ids.start.min(next_id)..ids.end.min(next_id).min(ids.start.saturating_add(RANGE_IDS));
+        let copy = RangeCopy::take(&self.view(), number, ids.clone(), false);
+        let check = record::RowCheck { number, first: ids.start, count: copy.count() };
+        self.record(Kind::RowCheck, |body| check.encode(body))?;
+        self.shared.row_checks.add(copy);
+        Ok(BegunCheck { count: check.count, next_id, end: self.log.position() })
+    }
+
+    /// Does the same at the record of the copy that leads.
+    pub(super) fn follow_row_check(&mut self, check: record::RowCheck) {
+        let record::RowCheck { number, first, count } = check;
+        if self.shared.row_checks.has_room() && count <= RANGE_IDS {
+            let copy = RangeCopy::take(&self.view(), number, first..first.saturating_add(count), true);
+            self.shared.row_checks.add(copy);
+        }
     }
 
     /// Records how far a stream has been applied; answers once that is durable.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::Worker;
 use crate::codec::DecodeError;
 use crate::engine::StoreError;
-use crate::log::catalogue::{CopyCheck, Create, Delete, Import, Rename, Stream, Tune};
+use crate::log::catalogue::{CopyCheck, Create, Delete, Import, Rename, RowCheck, Stream, Tune};
 use crate::log::envelope;
 use crate::log::parts::{ImportPart, Parts};
 use crate::log::{self, Kind, Position, Record};
@@ -122,6 +122,7 @@ impl Worker {
                     )));
                 }
             }
+            Kind::RowCheck => self.follow_row_check(RowCheck::decode(body)?),
             Kind::Behaviour => return Err(Misfit::State("a newer program wrote it; use that one".into())),
         }
         Ok(())
