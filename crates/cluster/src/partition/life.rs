@@ -20,6 +20,10 @@ use crate::message::{Content, Message, Verdict};
 
 /// How long a read waits for the next message, before the thread looks around.
 const READ_PATIENCE: Duration = Duration::from_millis(50);
+/// The same, once there was no message for so many times: a node has many partitions, and each look costs CPU.
+const IDLE_PATIENCE: Duration = Duration::from_millis(250);
+/// Looks in vain after which a partition is idle.
+const IDLE_AFTER: u32 = 40;
 /// Bytes of records that are given to the store at once.
 const BATCH_BYTES: usize = 1 << 20;
 /// A new replica is copied from another node rather than made of more messages than that.
@@ -311,6 +315,7 @@ impl Life {
     }
 
     fn read_on(&mut self) -> Result<End, Fault> {
+        let mut in_vain = 0;
         loop {
             if self.shared.is_stopping() {
                 self.flush()?;
@@ -319,9 +324,14 @@ impl Life {
             if let Some(why) = self.shared.state().aside.take() {
                 return Err(Fault::Differs(why));
             }
-            let patience = if self.pending.bytes.is_empty() { READ_PATIENCE } else { Duration::ZERO };
+            let patience = match self.pending.bytes.is_empty() {
+                true if in_vain < IDLE_AFTER => READ_PATIENCE,
+                true => IDLE_PATIENCE,
+                false => Duration::ZERO,
+            };
             match self.reader.next(patience)? {
                 Some(stored) => {
+                    in_vain = 0;
                     if let Some(end) = self.take(&stored)? {
                         return Ok(end);
                     }
@@ -330,6 +340,7 @@ impl Life {
                     }
                 }
                 None => {
+                    in_vain = in_vain.saturating_add(1);
                     self.flush()?;
                     self.look_around()?;
                 }

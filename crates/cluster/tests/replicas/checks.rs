@@ -170,6 +170,8 @@ fn a_replica_that_joins_in_the_middle_is_compared_as_a_whole() {
         // Two of three ranges were compared by then.
         if asked.fetch_add(1, Ordering::Relaxed) == 8 {
             let new = Node::start(SimDisk::new(7), fleet.log.node(), &mut fleet.random);
+            // Until its store is open, it counts as gone, and is not waited for.
+            wait_for("its store", || new.replica.engine().map(drop));
             drop(std::mem::replace(&mut fleet.nodes[NODES - 1], new));
         }
     });

@@ -211,7 +211,7 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
     let parent = tempfile::tempdir().unwrap();
     let (mut a, http, place) = (node(parent.path(), "a"), free_port(), parent.path().join("backup"));
     a.more(&format!(
-        "[http]\nlisten = ['127.0.0.1:{http}']\n[backup]\nto = '{}'\ninterval = '1s'\n",
+        "[http]\nlisten = ['127.0.0.1:{http}']\n[backup]\nto = '{}'\ninterval = '1s'\n[collect]\nhost = true\n",
         place.display()
     ));
     a.start();
@@ -256,8 +256,12 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
         a.tool(&["restore", "--from", from.to_str().unwrap(), "--to", store.to_str().unwrap()]);
         a.tool(&["export", "--all", "--from", store.to_str().unwrap(), "--to", files.to_str().unwrap()]);
     }
-    assert_eq!(files.read_dir().unwrap().count(), DIRECTORIES + 1);
-    assert!(files.join("other/x.rrd").exists());
+    let names = (0..DIRECTORIES).map(name).chain(["other/x.rrd".to_owned()]);
+    names.for_each(|name| assert!(files.join(&name).exists(), "{name}"));
+    // What a node records of itself is no other node's.
+    let list = || a.client().ask("LIST RECURSIVE /").unwrap().lines.join("\n");
+    wait_until("the node's own RRD", || list().contains("roundel/a/daemon.rrd"));
+    assert!(!list().contains("roundel/daemon.rrd"));
 }
 
 /// Archives of all functions, some of which have unknown rows and unfinished ones.

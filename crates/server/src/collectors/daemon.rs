@@ -14,12 +14,15 @@ use super::recorder::Recorder;
 use crate::service::stopped;
 use crate::status::StatusWatch;
 
-/// What the recorder is called in the log, and its RRD in the directory `roundel`.
+/// What the recorder is called in the log, and its RRD in the process's own directory.
 const NAME: &str = "daemon";
-/// The RRD.
-pub const RRD: &str = "roundel/daemon.rrd";
 
-/// Feeds `roundel/daemon.rrd` once per step until `stop` becomes true.
+/// Its RRD's name in the directory `roundel`, without `.rrd`: `daemon`, or `NODE/daemon` in a cluster.
+pub fn rrd(context: &CollectorContext) -> String {
+    format!("{}{NAME}", context.own_directory)
+}
+
+/// Feeds the RRD once per step until `stop` becomes true.
 ///
 /// # Errors
 /// None: failures are logged and recording continues.
@@ -28,7 +31,7 @@ pub async fn run(
     status: Arc<StatusWatch>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let mut rrd = OwnRrd::new(NAME);
+    let mut rrd = OwnRrd::new(&rrd(&context));
     let mut recorder = Recorder::new(Arc::clone(&context), NAME);
     loop {
         let wait = Duration::from_secs(STEP_SECONDS - context.now().rem_euclid(STEP_SECONDS as i64) as u64);

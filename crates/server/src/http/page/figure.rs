@@ -64,19 +64,23 @@ impl Figure {
 }
 
 /// Small pictures of what the daemon's own numbers were.
-pub struct Histories(());
+pub struct Histories {
+    /// The RRD of these numbers.
+    rrd: String,
+}
 
 impl Histories {
     /// Those of a daemon that records its numbers.
     pub fn of(service: &Service) -> Option<Histories> {
-        let name = rows::name(service, daemon::RRD.as_bytes()).ok()?;
-        service.engine.status(&name).ok().map(|_| Histories(()))
+        let rrd = format!("roundel/{}.rrd", daemon::rrd(&service.collecting()));
+        let name = rows::name(service, rrd.as_bytes()).ok()?;
+        service.engine.status(&name).ok().map(|_| Histories { rrd })
     }
 
-    /// The picture of a number, a data source of [`daemon::RRD`], over the last hour; `dark`: on a dark ground.
+    /// The picture of a number, a data source of the daemon's own RRD, over the last hour; `dark`: on a dark ground.
     pub fn picture(&self, source: &str, dark: bool) -> String {
         let range = Range { start: "end-1h".to_string(), end: "now".to_string() };
-        let (name, colour) = (daemon::RRD, suggest::colour(0));
+        let (name, colour) = (&self.rrd, suggest::colour(0));
         let arguments = [
             format!("DEF:a={name}:{source}:AVERAGE"),
             format!("AREA:a#{colour}60"),
