@@ -110,6 +110,7 @@ bench-full: bench-peers
 	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full $(if $(AGAINST),--against $(AGAINST))
 	$(TARGET)/release/bench cluster --roundel $(TARGET)/release/roundel
+	ROUNDEL_FAULTS=200 ROUNDEL_SEED=1 $(CARGO) test --locked -p roundel --test replication -- nodes_zones_and_brokers --nocapture
 
 gallery: peers
 	$(CARGO) build --release --locked -p roundel -p roundel-bench

@@ -31,6 +31,9 @@ pub struct Beat {
     pub is_draining: bool,
     /// It stops now.
     pub is_leaving: bool,
+    /// Its version of Roundel; empty of those that do not say it.
+    #[serde(default)]
+    pub version: String,
 }
 
 /// What a node says of a replica.

@@ -396,6 +396,7 @@ impl Inner {
             replicas: replicas.collect(),
             is_draining: self.is_draining.load(Ordering::Acquire),
             is_leaving,
+            version: env!("CARGO_PKG_VERSION").to_string(),
         }
     }
 

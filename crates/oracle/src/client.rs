@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::wait::DEADLINE;
 
@@ -34,6 +35,14 @@ impl Client {
         stream.set_read_timeout(Some(DEADLINE))?;
         stream.set_write_timeout(Some(DEADLINE))?;
         Ok(Client { stream: BufReader::new(stream) })
+    }
+
+    /// How long it waits for an answer from now on.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(time))
     }
 
     /// Sends bytes as they are.

@@ -44,6 +44,8 @@ pub struct Kafka {
     installed: PathBuf,
     directory: tempfile::TempDir,
     brokers: Vec<Broker>,
+    /// Where clients reach the brokers.
+    host: String,
 }
 
 #[derive(Debug)]
@@ -61,12 +63,21 @@ impl Kafka {
     /// # Errors
     /// When `make peers` has not fetched it, or a broker does not start.
     pub fn start(temporary: &Path, brokers: usize, settings: &[&str]) -> io::Result<Kafka> {
+        Kafka::start_at("127.0.0.1", temporary, brokers, settings)
+    }
+
+    /// The same, for clients that reach this machine at another address of IPv4.
+    ///
+    /// # Errors
+    /// As [`Kafka::start`].
+    pub fn start_at(host: &str, temporary: &Path, brokers: usize, settings: &[&str]) -> io::Result<Kafka> {
         let installed = temporary.parent().unwrap_or(temporary).join("kafka");
         if !installed.join("installed.xml").exists() {
             let text = format!("{} is not complete: make peers fetches Kafka's broker", installed.display());
             return Err(io::Error::other(text));
         }
-        let mut kafka = Kafka { installed, directory: tempfile::tempdir()?, brokers: Vec::new() };
+        let (directory, host) = (tempfile::tempdir()?, host.to_string());
+        let mut kafka = Kafka { installed, directory, brokers: Vec::new(), host };
         let controllers: Vec<u16> = (0..brokers).map(|_| free_port()).collect();
         let cluster = random_id();
         for number in 1..=brokers {
@@ -85,7 +96,7 @@ impl Kafka {
     #[must_use]
     pub fn addresses(&self) -> String {
         let addresses: Vec<String> =
-            self.brokers.iter().map(|broker| format!("127.0.0.1:{}", broker.port)).collect();
+            self.brokers.iter().map(|broker| format!("{}:{}", self.host, broker.port)).collect();
         addresses.join(",")
     }
 
@@ -104,6 +115,18 @@ impl Kafka {
     pub fn restart(&mut self, number: usize) -> io::Result<()> {
         self.start_again(number)?;
         self.wait_until_started(number - 1);
+        Ok(())
+    }
+
+    /// Starts those that were killed, all at once, and waits until they answer.
+    ///
+    /// # Errors
+    /// When one cannot be started.
+    pub fn restart_all(&mut self) -> io::Result<()> {
+        let killed = |kafka: &Kafka, index: &usize| kafka.brokers[*index].child.is_none();
+        let killed: Vec<usize> = (0..self.brokers.len()).filter(|index| killed(self, index)).collect();
+        killed.iter().try_for_each(|index| self.spawn(*index))?;
+        killed.into_iter().for_each(|index| self.wait_until_started(index));
         Ok(())
     }
 
@@ -146,7 +169,7 @@ impl Kafka {
         let number = broker.number;
         let voters: Vec<String> =
             (1..).zip(controllers).map(|(n, port)| format!("{n}@127.0.0.1:{port}")).collect();
-        let client = format!("PLAINTEXT://127.0.0.1:{}", broker.port);
+        let client = format!("PLAINTEXT://{}:{}", self.host, broker.port);
         let controller = controllers[number - 1];
         let data = self.path("data", number);
         let copies = controllers.len().min(3);

@@ -36,8 +36,11 @@ const MANY: usize = 250;
 /// A daemon with something to look at.
 struct Shown {
     _daemon: Daemon,
+    _node: Daemon,
     _place: tempfile::TempDir,
     url: String,
+    /// That of a node of a cluster.
+    cluster: String,
 }
 
 fn start() -> Shown {
@@ -70,7 +73,28 @@ fn start() -> Shown {
         let answer = client.ask("LIST RECURSIVE /").unwrap();
         answer.lines.iter().any(|name| name.ends_with("/swap.rrd"))
     });
-    Shown { _daemon: daemon, _place: place, url: format!("http://127.0.0.1:{port}") }
+    let (node, cluster) = start_node(&place.path().join("cluster"));
+    Shown { _daemon: daemon, _node: node, _place: place, url: format!("http://127.0.0.1:{port}"), cluster }
+}
+
+/// The only node of a cluster, which lacks replicas.
+fn start_node(place: &Path) -> (Daemon, String) {
+    std::fs::create_dir_all(place).unwrap();
+    std::fs::write(place.join("secret"), "a secret of the cluster in this test\n").unwrap();
+    let mut daemon = Daemon::new(Kind::Stripes, place);
+    let port = oracle::free_port();
+    daemon.configure(&format!(
+        "[http]\nlisten = [\"127.0.0.1:{port}\"]\n[cluster]\nname = 'test'\nnode = 'first'\nzone = 'east'\nlisten = '127.0.0.1:{}'\n\
+         secret_file = '{place}/secret'\ndirectory = '{place}/messages'\n",
+        oracle::free_port(),
+        place = place.display()
+    ));
+    let mut client = daemon.start();
+    oracle::wait_until("it to lead all", || {
+        let answer = client.ask("CLUSTER").unwrap();
+        answer.lines.iter().filter(|line| line.contains(" leader first ")).count() == 8
+    });
+    (daemon, format!("http://127.0.0.1:{port}"))
 }
 
 /// Imports an RRD whose name no JSON can hold.
@@ -152,6 +176,7 @@ fn node(shown: &Shown, script: &str, pictures: &OsStr) {
     let status = Command::new("node")
         .args(["--test-reporter=spec".as_ref(), script.as_os_str()])
         .env("ROUNDEL_PAGE_URL", &shown.url)
+        .env("ROUNDEL_PAGE_CLUSTER", &shown.cluster)
         .env("ROUNDEL_PAGE_MODULES", &modules)
         .env("ROUNDEL_PAGE_ARTEFACTS", pictures)
         .status()

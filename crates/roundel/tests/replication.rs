@@ -7,6 +7,8 @@
 mod cable;
 #[path = "replication/cluster.rs"]
 mod cluster;
+#[path = "replication/cluster_faults.rs"]
+mod cluster_faults;
 #[path = "replication/encrypted.rs"]
 mod encrypted;
 #[path = "replication/faults.rs"]

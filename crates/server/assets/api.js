@@ -63,6 +63,11 @@ export function status() {
   return json('/api/v1/status');
 }
 
+/** The nodes and partitions of the cluster. @returns {Promise<any>} */
+export function cluster() {
+  return json('/api/v1/cluster');
+}
+
 /** What `rrdtool info` says of an RRD, by its path with `.rrd`. @param {string} path @returns {Promise<Record<string, unknown>>} */
 export function info(path) {
   return json(`/api/v1/info/${path}`);

@@ -1,4 +1,4 @@
-/** The daemon's state on home and status pages, written again every few seconds. */
+/** The daemon's state on home and status pages, and the cluster's on its own, written again every few seconds. */
 
 import * as api from './api.js';
 import { all, element } from './dom.js';
@@ -20,8 +20,16 @@ const ROWS = {
   errors: (item) => [dateTime(item.time, 1, null), item.level, item.text],
   dropped: (item) => [item.reason, String(item.count)],
   slow: (item) => [dateTime(item.time, 1, null), duration(item.seconds), item.request],
+  nodes: (item) => [item.name, item.zone, item.address, item.state, String(item.leads), String(item.holds), item.version],
+  partitions: (item) => [String(item.number), item.state, item.leader ?? '–', String(item.epoch), item.replicas.map(replica).join('; ')],
   agents: (item) => [item.name, item.connected ? 'connected' : 'away', item.lag_seconds === null ? '–' : duration(item.lag_seconds)],
 };
+
+/** @param {any} item a replica of a partition */
+function replica(item) {
+  const text = `${item.node} ${item.state}`;
+  return item.lacking === 0 ? text : `${text}, lacks ${item.lacking} messages`;
+}
 
 /** @param {any} status @param {string} path such as `updates.per_second` */
 function lookUp(status, path) {
@@ -64,8 +72,9 @@ function show(status) {
 /** Keeps the state on the page up to date while someone can see it. */
 export function watchStatus() {
   if (!document.querySelector('[data-status], tbody[data-list]')) return;
+  const ask = document.body.dataset.page === 'cluster' ? api.cluster : api.status;
   const look = () => {
-    if (!document.hidden) api.status().then(show, () => undefined);
+    if (!document.hidden) ask().then(show, () => undefined);
   };
   look();
   setInterval(look, EVERY * 1000);

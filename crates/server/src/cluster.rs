@@ -3,6 +3,7 @@
 #[cfg(feature = "backup")]
 pub mod backed;
 mod figures;
+mod view;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use cluster::tls::NodeTls;
 use store::stripes;
 
 pub use figures::{ClusterCollector, problems};
+pub use view::ClusterView;
 
 /// Partitions of a log that is made in a directory: those of a small cluster, and one for the nodes.
 const DIRECTORY_PARTITIONS: u32 = 8 + 1;

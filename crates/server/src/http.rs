@@ -60,6 +60,10 @@ pub struct SiteSettings {
     pub metrics: MetricRules,
 }
 
+/// Who of the clients of some routes may do to the daemon what concerns no RRD; an extension of requests.
+#[derive(Clone, Copy, Debug)]
+struct Operating(Saving);
+
 /// What all clients of HTTP share.
 #[derive(Clone)]
 struct Common {

@@ -254,6 +254,12 @@ impl Service {
         }
     }
 
+    /// Has this node of a cluster give its replicas to others, or take some again.
+    pub fn drain(&self, node: &Node, drains: bool) {
+        self.operated(if drains { "drain" } else { "fill" }, None);
+        node.drain(drains);
+    }
+
     /// Records that the client may not give a command at all.
     pub fn refused_command(&self, command: &str) {
         if let Some(who) = &self.who {

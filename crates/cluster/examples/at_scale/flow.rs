@@ -1,7 +1,7 @@
 //! Values on their way, in steps of five milliseconds: a leader takes them, the log takes its messages, a replica applies them.
 //!
 //! What each costs is what was measured with real nodes and brokers (`docs/cluster.md`). A partition has one message on its way at a time, as the leader's sender
-//! has; what came meanwhile goes with the next. Whoever shares a machine gets a share of its cores, and nothing takes more than one core for itself.
+//! has; what came meanwhile goes with the next. All that share a machine get parts of its cores, and nothing takes more than one core for itself.
 
 /// Seconds of a step.
 const STEP: f64 = 0.005;

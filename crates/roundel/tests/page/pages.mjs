@@ -34,6 +34,55 @@ for (const [name, path] of Object.entries(PAGES)) {
   });
 }
 
+/** The page of a node of a cluster, which is another daemon. */
+const CLUSTER = process.env.ROUNDEL_PAGE_CLUSTER ?? '';
+
+check('the cluster is accessible: light and wide, dark and on a phone', { allowed: [CLUSTER] }, async (page) => {
+  assert.equal((await page.goto(`${CLUSTER}/cluster`)).status(), 200);
+  assert.equal(await page.locator('h1').count(), 1);
+  assert.deepEqual(await violations(page), []);
+  await page.setViewportSize(PHONE);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= PHONE.width, `${wide} pixels wide`);
+  assert.deepEqual(await violations(page, CHANGED), []);
+});
+
+check('the cluster without script: nodes, partitions, drain and fill', { allowed: [CLUSTER], javaScriptEnabled: false }, async (page) => {
+  await page.goto(`${CLUSTER}/status`);
+  await page.getByRole('link', { name: 'The cluster' }).click();
+  assert.match(await page.locator('main').innerText(), /8 of 8 partitions lack a leader or ready replicas/);
+  assert.equal(await page.locator('tbody[data-list="partitions"] tr').count(), 8);
+  await page.getByRole('button', { name: 'Drain' }).click();
+  await until('it drains', async () => {
+    await page.goto(`${CLUSTER}/cluster`);
+    return (await page.getByRole('button', { name: 'Fill' }).count()) > 0;
+  });
+  await page.getByRole('button', { name: 'Fill' }).click();
+  await page.waitForURL('**/cluster');
+});
+
+check('the script writes the cluster as the server does', { allowed: [CLUSTER] }, async (page) => {
+  const texts = () => page.locator('tbody[data-list]').allInnerTexts();
+  // Before the script has asked, and what it makes of the same.
+  const asked = page.waitForResponse('**/api/v1/cluster');
+  await page.goto(`${CLUSTER}/cluster`);
+  const answer = await (await asked).json();
+  await until('the script has written it', async () => (await texts()).length === 2);
+  const [nodes, partitions] = await texts();
+  assert.match(nodes, /^first\s+east\s+127\.0\.0\.1:\d+\s+(alive|draining)\s+8\s+8\s+\d/);
+  assert.match(partitions, new RegExp(`^0\\s+short\\s+first\\s+${answer.partitions[0].epoch}\\s+first ready`));
+  // A change comes by itself.
+  await page.route('**/api/v1/cluster', (route) => {
+    answer.nodes[0].state = 'silent';
+    answer.partitions[0].leader = null;
+    answer.partitions[0].replicas[0].lacking = 7;
+    return route.fulfill({ json: answer });
+  });
+  await until('it is shown', async () => /^0\s+short\s+–\s+\d+\s+first ready, lacks 7 messages/.test((await texts())[1]));
+  assert.match((await texts())[0], /silent/);
+});
+
 /** A page that has no script to wait for. */
 function visit(page, path) {
   return page.goto(new URL(path, process.env.ROUNDEL_PAGE_URL).href);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oracle::{Kafka, free_port, http_get, wait_until};
+use oracle::{Kafka, free_port, http_get, http_post_form, wait_until};
 
 use super::server::{CREATE, Server};
 
@@ -159,6 +159,68 @@ fn metrics_say_what_a_node_leads_lacks_and_what_the_cluster_is_short_of() {
     wait_until("one to lead everything", || {
         figure(http[0], "leads").0 == 8 && figure(http[0], "partitions_without_leader").0 == 0
     });
+}
+
+/// `/api/v1/cluster` in the words of `roundel cluster status --partitions`.
+fn said_in_json(http: u16) -> Vec<String> {
+    let answer = http_get(http, "/api/v1/cluster").unwrap();
+    let body: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let text = |value: &serde_json::Value, members: &[&str]| {
+        let words = members.iter().map(|member| value[member].to_string().trim_matches('"').to_string());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let nodes = body["nodes"].as_array().unwrap().iter().map(|node| {
+        assert_eq!(node["version"], env!("CARGO_PKG_VERSION"));
+        let counts = format!("leads {} of {}", node["leads"], node["holds"]);
+        format!("{} {counts}", text(node, &["name", "zone", "address", "state"]))
+    });
+    let partitions = body["partitions"].as_array().unwrap().iter().map(|partition| {
+        let replicas = partition["replicas"].as_array().unwrap().iter();
+        let replicas = replicas.map(|replica| text(replica, &["node", "state"]).replace(' ', ":"));
+        let [number, epoch, leader] = ["number", "epoch", "leader"].map(|member| text(partition, &[member]));
+        let replicas = replicas.collect::<Vec<_>>().join(" ");
+        format!("partition {number} epoch {epoch} leader {leader} replicas {replicas}")
+    });
+    nodes.chain([String::new()]).chain(partitions).collect()
+}
+
+#[test]
+fn the_page_shows_what_cluster_status_says_and_drains_a_node() {
+    let parent = tempfile::tempdir().unwrap();
+    let (mut a, mut b) = (node(parent.path(), "a"), node(parent.path(), "b"));
+    let http = free_port();
+    a.more(&format!("[http]\nlisten = ['127.0.0.1:{http}']\n"));
+    a.start();
+    b.start();
+    wait_until("both to have everything", || are_well(&a, &["a", "b"]) && are_well(&b, &["a", "b"]));
+    wait_until("the same said twice", || {
+        let said = a.run(&["cluster", "status", "--partitions"]);
+        let lines: Vec<String> =
+            said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        lines[0] == "node zone address state partitions"
+            && lines[1..] == said_in_json(http)
+            && lines.len() == 12
+    });
+    let page = || http_get(http, "/cluster").unwrap();
+    assert!(page().contains("8 partitions, all led, with 2 ready replicas each"), "{}", page());
+    assert!(page().contains("<td>well</td>") && page().contains("a ready; b ready"), "{}", page());
+    assert!(http_get(http, "/status").unwrap().contains("href=\"/cluster\""));
+
+    let form =
+        |what: &str, origin: &str| http_post_form(http, "/cluster", &format!("do={what}"), origin).unwrap();
+    let own = format!("http://localhost:{http}");
+    assert!(form("drain", "http://elsewhere.example").starts_with("HTTP/1.1 403"));
+    assert!(form("empty", &own).starts_with("HTTP/1.1 400"));
+    assert!(page().contains("value=\"drain\""), "nothing was changed");
+    assert!(form("drain", &own).starts_with("HTTP/1.1 303"));
+    wait_until("it to drain", || page().contains("<td>draining</td>") && page().contains("value=\"fill\""));
+    assert!(form("fill", &own).starts_with("HTTP/1.1 303"));
+    wait_until("it to take its share again", || !page().contains("draining") && are_well(&a, &["a", "b"]));
+    b.kill();
+    wait_until("the loss to be seen", || {
+        page().contains("8 of 8 partitions lack a leader or ready replicas")
+    });
+    assert!(page().contains("<td>silent</td>") && page().contains("fewer replicas ready"), "{}", page());
 }
 
 #[test]

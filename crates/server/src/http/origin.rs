@@ -1,5 +1,7 @@
 //! Where a request comes from, and whether what a port hears is one.
 
+use std::net::IpAddr;
+
 use axum::http::{HeaderMap, header};
 
 /// Whether a request came over TLS; an extension of requests.
@@ -12,6 +14,15 @@ pub fn is_foreign(headers: &HeaderMap) -> bool {
     let host = text(header::HOST).unwrap_or_default();
     let origin = text(header::ORIGIN).map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
     origin.is_some_and(|origin| !origin.eq_ignore_ascii_case(host))
+}
+
+/// Whether a request's `Host` is an address or localhost, and not a name that any site may give to this address.
+pub fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 /// What a request begins with that a page may have a browser send anywhere without asking before.

@@ -4,6 +4,7 @@
 //! replace the pictures by live charts. Pages use nothing that `/api/v1` does not offer to everyone.
 
 mod assets;
+mod cluster;
 mod compare;
 mod figure;
 mod home;
@@ -52,6 +53,8 @@ pub fn router(site: Site) -> Router {
     Router::new()
         .route("/", get(home::home))
         .route("/status", get(home::status))
+        .route("/cluster", get(cluster::cluster).post(cluster::change))
+        .route("/api/v1/cluster", get(cluster::json))
         .route("/tree", get(tree::tree))
         .route("/tree/", get(tree::tree))
         .route("/tree/{*directory}", get(tree::tree))

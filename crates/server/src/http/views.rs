@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-use super::origin::is_foreign;
+use super::origin::{is_foreign, is_this_machine};
 use crate::durable;
 
 /// The largest view in bytes.
@@ -293,15 +292,6 @@ impl Views {
 fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
-}
-
-/// Whether a request's `Host` is an address or localhost, and not a name that any site may give to this address.
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {

@@ -165,9 +165,11 @@ fn the_description_matches_the_routes() {
             };
             let method = method.to_uppercase();
             let answer = request(&roundel, &method, &format!("{target}?{query}"), &body);
-            assert_eq!(answer.status, 200, "{method} {target}?{query}: {}", answer.text());
+            // This one is no node of a cluster.
+            let status = if path == "/api/v1/cluster" { 404 } else { 200 };
+            assert_eq!(answer.status, status, "{method} {target}?{query}: {}", answer.text());
             let responses = operation["responses"].as_object().unwrap();
-            let content = &responses["200"]["content"];
+            let content = &responses[&status.to_string()]["content"];
             let described = content
                 .as_object()
                 .unwrap()

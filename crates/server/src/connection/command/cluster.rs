@@ -7,6 +7,7 @@ use cluster::node::Node;
 use protocol::rrdcached::reply;
 use protocol::rrdcached::words::Words;
 
+use crate::cluster::ClusterView;
 use crate::connection::refusal::Refusal;
 use crate::metrics::DropReason;
 use crate::service::Service;
@@ -25,13 +26,11 @@ pub fn cluster(service: &Service, mut words: Words<'_>, out: &mut Vec<u8>) -> Re
         b"" => {}
         b"VERIFY" => return verify(service, node, words, out),
         b"DRAIN" | b"FILL" => {
-            let drains = word.eq_ignore_ascii_case(b"DRAIN");
-            service.operated(if drains { "drain" } else { "fill" }, None);
-            node.drain(drains);
+            service.drain(node, word.eq_ignore_ascii_case(b"DRAIN"));
         }
         _ => return Err(refused("CLUSTER knows DRAIN, FILL and VERIFY.")),
     }
-    let lines = lines(node);
+    let lines = ClusterView::of(node).lines();
     reply::push_status(out, lines.len() as i64, b"Cluster");
     lines.iter().for_each(|line| out.extend_from_slice(format!("{line}\n").as_bytes()));
     Ok(())
@@ -95,46 +94,4 @@ fn verify_lines(report: &VerifyReport) -> String {
         }
     }
     text
-}
-
-/// `node NAME ZONE ADDRESS STATE leads COUNT of COUNT` for each node, `partition NUMBER epoch EPOCH leader NAME replicas NAME:STATE...` for each partition.
-fn lines(node: &Node) -> Vec<String> {
-    let members = node.members();
-    let nodes = members.nodes().map(|known| {
-        let beat = &known.beat;
-        let state = match (known.is_alive(), beat.is_leaving, beat.is_draining) {
-            (_, true, _) => "stopped",
-            (false, ..) => "silent",
-            (true, _, true) => "draining",
-            (true, ..) => "alive",
-        };
-        let leads = beat.replicas.iter().filter(|replica| known.is_alive() && replica.leads).count();
-        format!(
-            "node {} {} {} {state} leads {leads} of {}",
-            beat.name,
-            beat.zone,
-            beat.address,
-            beat.replicas.len()
-        )
-    });
-    let partitions = (0..node.partitions()).map(|partition| {
-        let leader = members.leader(partition);
-        let epoch = leader.and_then(|known| known.replica(partition)).map_or(0, |replica| replica.epoch);
-        let leader = leader.map_or("-", |known| &known.beat.name);
-        let replicas = members.nodes().filter_map(|known| {
-            let replica = known.replica(partition)?;
-            let state = match (known.is_alive(), replica.is_ready) {
-                (false, _) => "gone",
-                (true, false) => "catching-up",
-                (true, true) => "ready",
-            };
-            Some(format!(" {}:{state}", known.beat.name))
-        });
-        format!(
-            "partition {partition} epoch {epoch} leader {leader} replicas{}",
-            replicas.collect::<String>()
-        )
-    });
-    let lines: Vec<String> = nodes.chain(partitions).collect();
-    lines
 }

@@ -36,6 +36,7 @@ struct StatusPage {
     frame: Frame,
     status: Status,
     histories: Option<Histories>,
+    in_cluster: bool,
 }
 
 /// `GET /`
@@ -101,7 +102,9 @@ pub async fn status(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> R
         crate::http::api::query(&uri)?.finish()?;
         let page = || {
             let histories = Histories::of(&site.api.service);
-            Ok(StatusPage { frame: Frame::new("status", "Status"), status: site.status.status(), histories })
+            let in_cluster = site.api.service.node.get().is_some();
+            let frame = Frame::new("status", "Status");
+            Ok(StatusPage { frame, status: site.status.status(), histories, in_cluster })
         };
         site.api.work.run(page).await
     };
