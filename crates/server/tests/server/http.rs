@@ -147,16 +147,7 @@ fn the_description_matches_the_routes() {
             }
             // What asks a Prometheus sends parameters that are not known here.
             let is_lenient = operation["tags"][0] == "Prometheus";
-            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-            let query: Vec<String> = parameters
-                .iter()
-                .filter(|parameter| parameter["in"] == "query")
-                .map(|parameter| parameter["name"].as_str().unwrap())
-                // One replaces arguments, the other is of one text only.
-                .filter(|name| !["template", "was"].contains(name))
-                .map(|name| example(path, name))
-                .collect();
-            let query = query.join("&");
+            let query = described_query(path, operation);
             // A form may contain the same.
             let (query, body) = match method.as_str() {
                 "post" if is_lenient => (String::new(), described_form(path, operation)),
@@ -196,6 +187,20 @@ fn the_description_matches_the_routes() {
         let text = String::from_utf8(answer.body).unwrap();
         assert!(text.contains("/api/v1/openapi.json describes what there is"), "{target}: {text}");
     }
+}
+
+/// A query with each parameter that an operation describes.
+fn described_query(path: &str, operation: &Value) -> String {
+    let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+    let query: Vec<String> = parameters
+        .iter()
+        .filter(|parameter| parameter["in"] == "query")
+        .map(|parameter| parameter["name"].as_str().unwrap())
+        // One replaces arguments, the other is of one text only.
+        .filter(|name| !["template", "was"].contains(name))
+        .map(|name| example(path, name))
+        .collect();
+    query.join("&")
 }
 
 /// A form with each field that an operation describes.
