@@ -167,12 +167,13 @@ fn a_replica_that_joins_in_the_middle_is_compared_as_a_whole() {
     let asked = std::sync::atomic::AtomicU64::new(0);
     let finding = compared(&mut fleet, |fleet| {
         fleet.update();
-        // Two of three ranges were compared by then.
-        if asked.fetch_add(1, Ordering::Relaxed) == 8 {
+        // The first range was begun and read of both others by then, and there are two more.
+        if asked.fetch_add(1, Ordering::Relaxed) == 3 {
             let new = Node::start(SimDisk::new(7), fleet.log.node(), &mut fleet.random);
             // Until its store is open, it counts as gone, and is not waited for.
             wait_for("its store", || new.replica.engine().map(drop));
             drop(std::mem::replace(&mut fleet.nodes[NODES - 1], new));
+            wait_for("its store", || fleet.nodes[NODES - 1].replica.engine());
         }
     });
     assert!(finding.is_well() && finding.replicas.len() == NODES, "{finding:?}");
