@@ -9,8 +9,8 @@ use store::replication::{BegunCheck, NO_RRD, RANGE_IDS};
 use super::findings::NAMES_MAX;
 use super::spans::Spans;
 use super::{
-    CheckAnswer, CheckFound, CheckRequest, Finding, PlacedReplica, PlacedState, Placement, ReplicaFinding,
-    Replicas, Verdict,
+    CheckAnswer, CheckFound, CheckRequest, Compared, Finding, PlacedReplica, PlacedState, Placement,
+    ReplicaFinding, Replicas,
 };
 
 /// How long a partition may be without a leader that takes a check.
@@ -323,7 +323,7 @@ impl Comparing<'_> {
         for (node, seen) in &self.seen {
             let placed = placement.replicas.iter().find(|placed| placed.node.name == *node);
             let verdict = match placed {
-                _ if seen.differing > 0 => Verdict::Differs {
+                _ if seen.differing > 0 => Compared::Differs {
                     rrds: seen.differing,
                     put_aside: match (puts_aside, has_right, placed, seen.copy) {
                         (false, ..) => Err("it was not asked for".into()),
@@ -337,12 +337,12 @@ impl Comparing<'_> {
                 // It had to go before it was compared.
                 None => continue,
                 Some(placed) if placed.state == PlacedState::Gone => {
-                    Verdict::NotCompared("the node is silent".into())
+                    Compared::NotCompared("the node is silent".into())
                 }
-                Some(_) if is_compared(seen) => Verdict::Equal,
+                Some(_) if is_compared(seen) => Compared::Equal,
                 Some(_) => {
                     let catching_up = || "it is copied from another node, or reads what it lacks".to_owned();
-                    Verdict::NotCompared(seen.trouble.clone().unwrap_or_else(catching_up))
+                    Compared::NotCompared(seen.trouble.clone().unwrap_or_else(catching_up))
                 }
             };
             replicas.push(ReplicaFinding { node: node.clone(), verdict });
