@@ -1,4 +1,4 @@
-//! The bodies of create, tune, delete, rename and import.
+//! The bodies of create, tune, delete, rename, import and the two checks.
 
 #![no_main]
 

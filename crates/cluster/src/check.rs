@@ -16,7 +16,7 @@ use store::replication::{BegunCheck, Position};
 use crate::routes::NodeAddress;
 
 pub use comparing::compare;
-pub use findings::{Finding, NAMES_MAX, ReplicaFinding, Verdict};
+pub use findings::{Compared, Finding, NAMES_MAX, ReplicaFinding};
 pub use verification::{Verification, VerifyOptions, VerifyReport};
 
 /// What is asked of a replica.

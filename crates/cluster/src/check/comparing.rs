@@ -9,8 +9,8 @@ use store::replication::{BegunCheck, NO_RRD, RANGE_IDS};
 use super::findings::NAMES_MAX;
 use super::spans::Spans;
 use super::{
-    CheckAnswer, CheckFound, CheckRequest, Finding, PlacedReplica, PlacedState, Placement, ReplicaFinding,
-    Replicas, Verdict,
+    CheckAnswer, CheckFound, CheckRequest, Compared, Finding, PlacedReplica, PlacedState, Placement,
+    ReplicaFinding, Replicas,
 };
 
 /// How long a partition may be without a leader that takes a check.
@@ -133,64 +133,69 @@ impl Comparing<'_> {
             // What was compared of others already ends where they have it.
             ids.end = ids.end.min(new.start);
         }
-        let is_new = new.start == ids.start;
         let (placement, begun) = self.begin(ids.clone())?;
         self.ids = self.ids.min(begun.next_id);
         ids.end = ids.start + begun.count;
-        let mut found: Vec<(&PlacedReplica, CheckFound)> = Vec::new();
-        let mut has_missed = false;
+        let found = self.gather(&placement, &begun)?;
+        if found.len() < 2 {
+            // There is nothing to compare with now.
+            for (placed, _) in &found {
+                self.missed(placed, "no other node has it ready".into());
+            }
+            return Ok(());
+        }
+        let leader = placement.leader.as_deref().unwrap_or_default();
+        self.judge(&ids, &found, leader, &begun);
+        for (placed, _) in &found {
+            if let Some(seen) = self.seen.get_mut(&placed.node.name) {
+                seen.compared.add(ids.clone());
+                (seen.misses, seen.trouble) = (0, None);
+            }
+        }
+        if new.start == ids.start {
+            let of_leader = found.iter().find(|(placed, _)| placed.node.name == leader);
+            let (_, first) = of_leader.unwrap_or(&found[0]);
+            self.finding.rrds += first.hashes.iter().filter(|hash| **hash != NO_RRD).count() as u64;
+            self.finding.rows += first.rows;
+            self.covered.add(ids);
+        }
+        Ok(())
+    }
+
+    /// What the replicas that are ready find at the last check.
+    fn gather<'p>(
+        &mut self,
+        placement: &'p Placement,
+        begun: &BegunCheck,
+    ) -> Result<Vec<(&'p PlacedReplica, CheckFound)>, String> {
+        let mut found = Vec::new();
         let ready = placement.replicas.iter().filter(|placed| placed.state == PlacedState::Ready);
         for placed in ready {
             if self.seen.get(&placed.node.name).is_some_and(|seen| seen.misses >= MISSES_MAX) {
                 continue;
             }
-            let heard = self.read(placed, &begun);
-            let seen = self.seen.entry(placed.node.name.clone()).or_default();
-            match heard {
+            match self.read(placed, begun) {
                 Ok(hashes) => {
-                    if seen.copy.is_some_and(|copy| copy != hashes.copy) {
+                    let seen = self.seen.entry(placed.node.name.clone()).or_default();
+                    if seen.copy.replace(hashes.copy).is_some_and(|copy| copy != hashes.copy) {
                         // It was opened again, or is another one by now: what was found says nothing of it.
-                        *seen = Seen::default();
+                        *seen = Seen { copy: Some(hashes.copy), ..Seen::default() };
                     }
-                    seen.copy = Some(hashes.copy);
                     found.push((placed, hashes));
                 }
-                Err(why) => {
-                    seen.misses += 1;
-                    seen.trouble = Some(why);
-                    has_missed = true;
-                }
+                Err(why) => self.missed(placed, why),
             }
         }
-        let leader = placement.leader.as_deref().unwrap_or_default();
-        if found.len() > 1 {
-            self.judge(&ids, &found, leader, &begun);
-            for (placed, _) in &found {
-                if let Some(seen) = self.seen.get_mut(&placed.node.name) {
-                    seen.compared.add(ids.clone());
-                    (seen.misses, seen.trouble) = (0, None);
-                }
-            }
-            if is_new {
-                let first = found.iter().find(|(placed, _)| placed.node.name == leader).unwrap_or(&found[0]);
-                self.finding.rrds += first.1.hashes.iter().filter(|hash| **hash != NO_RRD).count() as u64;
-                self.finding.rows += first.1.rows;
-                self.covered.add(ids);
-            }
-        } else {
-            // There is nothing to compare with now.
-            for (placed, _) in &found {
-                if let Some(seen) = self.seen.get_mut(&placed.node.name) {
-                    seen.misses += 1;
-                    seen.trouble = Some("no other node has it ready".into());
-                }
-            }
-            has_missed = true;
-        }
-        if has_missed {
-            std::thread::sleep(REFUSED);
-        }
-        Ok(())
+        self.go_on(0)?;
+        Ok(found)
+    }
+
+    /// Notes that a replica was not compared, and waits a little.
+    fn missed(&mut self, placed: &PlacedReplica, why: String) {
+        let seen = self.seen.entry(placed.node.name.clone()).or_default();
+        seen.misses += 1;
+        seen.trouble = Some(why);
+        std::thread::sleep(REFUSED);
     }
 
     /// Has the leader write a check.
@@ -318,7 +323,7 @@ impl Comparing<'_> {
         for (node, seen) in &self.seen {
             let placed = placement.replicas.iter().find(|placed| placed.node.name == *node);
             let verdict = match placed {
-                _ if seen.differing > 0 => Verdict::Differs {
+                _ if seen.differing > 0 => Compared::Differs {
                     rrds: seen.differing,
                     put_aside: match (puts_aside, has_right, placed, seen.copy) {
                         (false, ..) => Err("it was not asked for".into()),
@@ -332,12 +337,12 @@ impl Comparing<'_> {
                 // It had to go before it was compared.
                 None => continue,
                 Some(placed) if placed.state == PlacedState::Gone => {
-                    Verdict::NotCompared("the node is silent".into())
+                    Compared::NotCompared("the node is silent".into())
                 }
-                Some(_) if is_compared(seen) => Verdict::Equal,
+                Some(_) if is_compared(seen) => Compared::Equal,
                 Some(_) => {
                     let catching_up = || "it is copied from another node, or reads what it lacks".to_owned();
-                    Verdict::NotCompared(seen.trouble.clone().unwrap_or_else(catching_up))
+                    Compared::NotCompared(seen.trouble.clone().unwrap_or_else(catching_up))
                 }
             };
             replicas.push(ReplicaFinding { node: node.clone(), verdict });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// What became of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Compared {
     /// All of its RRDs are those of most replicas, or of the leader where there is no majority.
     Equal,
     /// It has others.
@@ -24,7 +24,7 @@ pub struct ReplicaFinding {
     /// The node.
     pub node: String,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: Compared,
 }
 
 /// What was found in a partition.
@@ -52,6 +52,6 @@ impl Finding {
     pub fn is_well(&self) -> bool {
         self.failure.is_none()
             && self.differing.is_empty()
-            && self.replicas.iter().all(|replica| replica.verdict == Verdict::Equal)
+            && self.replicas.iter().all(|replica| replica.verdict == Compared::Equal)
     }
 }

@@ -133,6 +133,23 @@ fn errors() -> Vec<StoreError> {
     ]
 }
 
+fn check_answers() -> [CheckAnswer; 5] {
+    let place = Position { generation: 3, offset: 1 << 44 };
+    [
+        CheckAnswer::Begun(BegunCheck { count: 256, next_id: 1 << 20, end: place }),
+        CheckAnswer::Waits(place),
+        CheckAnswer::Lacks,
+        CheckAnswer::PutAside,
+        CheckAnswer::Found(CheckFound {
+            copy: u64::MAX,
+            hashes: vec![0, 1, u64::MAX],
+            names: vec![Vec::new(), b"a/b.rrd".to_vec()],
+            rows: 1 << 50,
+            unreadable: vec![Unreadable { id: 2, why: "damaged".into(), is_damage: true }],
+        }),
+    ]
+}
+
 fn answers() -> Vec<Told> {
     let definition = Arc::new(definition());
     let whole = rrd();
@@ -158,7 +175,6 @@ fn answers() -> Vec<Told> {
         ds_names: vec!["a".into()],
         values: vec![1.0, -0.0],
     };
-    let place = Position { generation: 3, offset: 1 << 44 };
     let mut told: Vec<Told> = [
         Answer::Done,
         Answer::Failures(errors().into_iter().map(failure).collect()),
@@ -176,17 +192,6 @@ fn answers() -> Vec<Told> {
         Answer::Position(Some(StreamPosition { epoch: 3, sequence: 4 })),
         Answer::Stats(Box::new(Stats { segment_count: 5, read_only: 1, ..Stats::default() })),
         Answer::Bytes(b"part".to_vec()),
-        Answer::Check(CheckAnswer::Begun(BegunCheck { count: 256, next_id: 1 << 20, end: place })),
-        Answer::Check(CheckAnswer::Waits(place)),
-        Answer::Check(CheckAnswer::Lacks),
-        Answer::Check(CheckAnswer::PutAside),
-        Answer::Check(CheckAnswer::Found(CheckFound {
-            copy: u64::MAX,
-            hashes: vec![0, 1, u64::MAX],
-            names: vec![Vec::new(), b"a/b.rrd".to_vec()],
-            rows: 1 << 50,
-            unreadable: vec![Unreadable { id: 2, why: "damaged".into(), is_damage: true }],
-        })),
         Answer::Copy(
             7,
             Box::new(CopyHead {
@@ -200,6 +205,7 @@ fn answers() -> Vec<Told> {
     ]
     .map(Told::Answer)
     .into();
+    told.extend(check_answers().map(|answer| Told::Answer(Answer::Check(answer))));
     told.extend(errors().into_iter().map(Told::Refused));
     told.push(Told::NotLeader(None));
     told.push(Told::NotLeader(Some(("b".into(), "host:1".into()))));

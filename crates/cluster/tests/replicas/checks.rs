@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use roundel_cluster::check::{
-    CheckAnswer, CheckRequest, Finding, PlacedReplica, PlacedState, Placement, Replicas, Verdict, compare,
+    CheckAnswer, CheckRequest, Compared, Finding, PlacedReplica, PlacedState, Placement, Replicas, compare,
 };
 use roundel_cluster::routes::NodeAddress;
 
@@ -104,9 +104,9 @@ fn a_row_that_differs_is_found_by_name_and_its_replica_made_again() {
         assert_eq!(aside.load(Ordering::Relaxed), 0, "the heads are the same");
 
         let finding = compared(&mut fleet, |fleet| fleet.update());
-        let differs = Verdict::Differs { rrds: 1, put_aside: Ok(()) };
+        let differs = Compared::Differs { rrds: 1, put_aside: Ok(()) };
         let verdicts: Vec<_> = finding.replicas.iter().map(|replica| &replica.verdict).collect();
-        assert_eq!(verdicts, [&Verdict::Equal, &Verdict::Equal, &differs], "{finding:?}");
+        assert_eq!(verdicts, [&Compared::Equal, &Compared::Equal, &differs], "{finding:?}");
         let named = BTreeMap::from([(flipped.as_bytes().to_vec(), vec![(NODES - 1).to_string()])]);
         assert_eq!((finding.differing, finding.rrds, finding.rows), (named, RRDS, RRDS * 20_000));
         wait_for("a copy that is put aside", || (aside.load(Ordering::Relaxed) == 1).then_some(()));
@@ -167,12 +167,13 @@ fn a_replica_that_joins_in_the_middle_is_compared_as_a_whole() {
     let asked = std::sync::atomic::AtomicU64::new(0);
     let finding = compared(&mut fleet, |fleet| {
         fleet.update();
-        // Two of three ranges were compared by then.
-        if asked.fetch_add(1, Ordering::Relaxed) == 8 {
+        // The first range was begun and read of both others by then, and there are two more.
+        if asked.fetch_add(1, Ordering::Relaxed) == 3 {
             let new = Node::start(SimDisk::new(7), fleet.log.node(), &mut fleet.random);
             // Until its store is open, it counts as gone, and is not waited for.
             wait_for("its store", || new.replica.engine().map(drop));
             drop(std::mem::replace(&mut fleet.nodes[NODES - 1], new));
+            wait_for("its store", || fleet.nodes[NODES - 1].replica.engine());
         }
     });
     assert!(finding.is_well() && finding.replicas.len() == NODES, "{finding:?}");
@@ -186,10 +187,10 @@ fn what_is_not_there_is_not_said_to_be_equal() {
     let mut fleet = small_fleet(81);
     fleet.nodes[NODES - 1].replica.stop();
     let finding = compared(&mut fleet, |_| ());
-    assert_eq!(finding.replicas[NODES - 1].verdict, Verdict::NotCompared("the node is silent".into()));
-    assert!(!finding.is_well() && finding.replicas[0].verdict == Verdict::Equal, "{finding:?}");
+    assert_eq!(finding.replicas[NODES - 1].verdict, Compared::NotCompared("the node is silent".into()));
+    assert!(!finding.is_well() && finding.replicas[0].verdict == Compared::Equal, "{finding:?}");
     fleet.nodes[1].replica.stop();
     let finding = compared(&mut fleet, |_| ());
-    assert!(finding.replicas.iter().all(|replica| replica.verdict != Verdict::Equal), "{finding:?}");
+    assert!(finding.replicas.iter().all(|replica| replica.verdict != Compared::Equal), "{finding:?}");
     assert!(!finding.is_well());
 }

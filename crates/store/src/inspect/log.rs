@@ -150,7 +150,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Part => "part",
         Kind::Stream => "stream",
         Kind::Check => "check",
-        Kind::RowCheck => "row check",
+        Kind::RowCheck => "rowcheck",
     }
 }
 

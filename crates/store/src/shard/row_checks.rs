@@ -37,6 +37,8 @@ const WINDOW_VALUES: usize = 1 << 20;
 const WAITING_MAX: usize = 4;
 /// Ranges whose hashes are kept, about 20 KiB each: who asks for them does so within seconds.
 const FOUND_MAX: usize = 64;
+/// How nice the thread is: below whatever answers clients, but not so low that a busy machine never ends a comparison.
+const NICE: i32 = 10;
 /// Stands for an id that no RRD has.
 pub const NO_RRD: u64 = 0;
 
@@ -280,6 +282,12 @@ impl Board {
     }
 }
 
+fn be_nice() {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "RRDs are compared with other nodes' at the usual priority");
+    }
+}
+
 /// The checks of a shard.
 #[derive(Default)]
 pub struct RowChecks(Arc<Board>);
@@ -305,7 +313,11 @@ impl RowChecks {
         // The one before has nothing left to do.
         drop(checks.thread.take());
         let board = Arc::clone(&self.0);
-        match std::thread::Builder::new().name("row check".into()).spawn(move || board.run()) {
+        let run = move || {
+            be_nice();
+            board.run();
+        };
+        match std::thread::Builder::new().name("row check".into()).spawn(run) {
             Ok(thread) => checks.thread = Some(thread),
             Err(error) => {
                 tracing::warn!(%error, "no thread to compare RRDs with other nodes'; they are left out");

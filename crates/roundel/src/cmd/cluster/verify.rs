@@ -52,7 +52,7 @@ pub fn run(arguments: &VerifyArguments) -> Result {
     words.extend(partition.as_deref().map(str::as_bytes));
     words.extend(arguments.keep.then_some(&b"keep"[..]));
     replication::ask(daemon, "cluster", &words)?;
-    let mut report = Report { json: arguments.json, bar: bar(), partitions: 0, ill: 0, rrds: 0, rows: 0 };
+    let mut report = Tally { json: arguments.json, bar: bar(), partitions: 0, ill: 0, rrds: 0, rows: 0 };
     loop {
         let known = report.partitions.to_string();
         let (address, lines) = replication::ask(daemon, "cluster", &[b"verify", known.as_bytes()])?;
@@ -167,7 +167,7 @@ fn said(verdict: &str) -> String {
 }
 
 /// Prints what is found, and adds it up.
-struct Report {
+struct Tally {
     json: bool,
     bar: ProgressBar,
     partitions: usize,
@@ -176,7 +176,7 @@ struct Report {
     rows: u64,
 }
 
-impl Report {
+impl Tally {
     fn print(&mut self, found: &Found) -> Result {
         self.partitions += 1;
         self.ill += usize::from(!found.is_well());
@@ -188,7 +188,7 @@ impl Report {
     }
 
     fn conclude(&self) -> Result {
-        let Report { json, partitions, ill, rrds, rows, .. } = self;
+        let Tally { json, partitions, ill, rrds, rows, .. } = self;
         if *ill > 0 {
             return Err(format!(
                 "of {partitions} partitions, {ill} have replicas that differ or could not be compared"

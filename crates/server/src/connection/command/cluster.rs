@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cluster::check::{Finding, ReplicaFinding, Verdict, VerifyOptions, VerifyReport};
+use cluster::check::{Compared, Finding, ReplicaFinding, VerifyOptions, VerifyReport};
 use cluster::node::Node;
 use protocol::rrdcached::reply;
 use protocol::rrdcached::words::Words;
@@ -80,12 +80,12 @@ fn verify_lines(report: &VerifyReport) -> String {
         let _ = writeln!(text, "partition {partition} {rrds} {rows} {failure}");
         for ReplicaFinding { node, verdict } in replicas {
             let said = match verdict {
-                Verdict::Equal => "equal".to_owned(),
-                Verdict::Differs { rrds, put_aside: Ok(()) } => format!("differs {rrds} put-aside"),
-                Verdict::Differs { rrds, put_aside: Err(why) } => {
+                Compared::Equal => "equal".to_owned(),
+                Compared::Differs { rrds, put_aside: Ok(()) } => format!("differs {rrds} put-aside"),
+                Compared::Differs { rrds, put_aside: Err(why) } => {
                     format!("differs {rrds} kept {}", line(why))
                 }
-                Verdict::NotCompared(why) => format!("not-compared {}", line(why)),
+                Compared::NotCompared(why) => format!("not-compared {}", line(why)),
             };
             let _ = writeln!(text, "replica {node} {said}");
         }

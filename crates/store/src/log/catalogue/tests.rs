@@ -126,6 +126,23 @@ fn truncated_or_changed_definitions_are_refused_or_decoded_without_panic() {
 }
 
 #[test]
+fn the_encoding_of_checks_is_fixed() {
+    let mut out = Vec::new();
+    let heads = CopyCheck { first: 300, count: 1, hash: 0x0102_0304_0506_0708 };
+    heads.encode(&mut out);
+    assert_eq!(out, b"\xac\x02\x01\x08\x07\x06\x05\x04\x03\x02\x01");
+    assert_eq!(CopyCheck::decode(&out).unwrap(), heads);
+    out.clear();
+    let rows = RowCheck { number: 0x0102_0304_0506_0708, first: 0, count: 256 };
+    rows.encode(&mut out);
+    assert_eq!(out, b"\x08\x07\x06\x05\x04\x03\x02\x01\0\x80\x02");
+    assert_eq!(RowCheck::decode(&out).unwrap(), rows);
+    assert!((0..out.len()).all(|length| RowCheck::decode(&out[..length]).is_err()));
+    out.push(0);
+    assert_eq!(RowCheck::decode(&out).unwrap_err().expected, "the end");
+}
+
+#[test]
 fn the_encoding_of_bodies_is_fixed() {
     let body = |encode: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
