@@ -22,7 +22,7 @@ const JOIN_PATIENCE: Duration = Duration::from_secs(60);
 /// A replica that so often in a row did not hash what it was asked for is left out: some more seconds than it takes to see that a node is lost.
 const MISSES_MAX: u32 = 20;
 /// The pauses between two questions, from the first to the longest.
-const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(100)];
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 /// The pause after a replica refused.
 const REFUSED: Duration = Duration::from_millis(300);
 
