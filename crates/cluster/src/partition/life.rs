@@ -23,7 +23,7 @@ const READ_PATIENCE: Duration = Duration::from_millis(50);
 /// The same, once there was no message for so many times: a node has many partitions, and each look costs CPU.
 const IDLE_PATIENCE: Duration = Duration::from_millis(250);
 /// Looks in vain after which a partition is idle.
-const IDLE_AFTER: u32 = 40;
+const IDLE_AFTER: u32 = 4;
 /// Bytes of records that are given to the store at once.
 const BATCH_BYTES: usize = 1 << 20;
 /// A new replica is copied from another node rather than made of more messages than that.
