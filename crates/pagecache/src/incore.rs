@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -40,6 +41,11 @@ impl Share {
 pub struct FilePages {
     /// Bytes of the file.
     pub bytes: u64,
+    /// Whether the kernel told what is in the cache: it tells nothing true to who neither owns a file nor may write to it. Otherwise
+    /// only the number of pages is known.
+    pub is_known: bool,
+    /// Device and inode of a file with several names.
+    pub links: Option<(u64, u64)>,
     /// Its pages.
     pub share: Share,
     /// Of those in the cache, changed and not yet written; `None` where the kernel does not say (before Linux 6.5).
@@ -81,7 +87,9 @@ pub fn look(path: &Path, question: Question, headers: &mut HeaderReader) -> io::
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    look_at(&file, metadata.len(), question, headers)
+    let mut found = look_at(&file, metadata.len(), question, headers)?;
+    found.links = (metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino()));
+    Ok(found)
 }
 
 /// Looks at an open file of `bytes` bytes.
@@ -98,6 +106,13 @@ pub fn look_at(
     let pages = bytes.div_ceil(kernel::page_bytes());
     let mut found = FilePages { bytes, dirty: dirty(counts.as_ref()), ..FilePages::default() };
     found.share.pages = pages;
+    // Older kernels count for everybody, but show pages to nobody else.
+    let is_counted = counts.is_some() && !question.parts && !question.pages;
+    found.is_known = is_counted || kernel::answers(file);
+    if !found.is_known {
+        found.dirty = None;
+        return Ok(found);
+    }
     match counts {
         // More than the file has: pages after its end that a write is about to use.
         Some(counts) if !question.parts && !question.pages => found.share.cached = counts.cached.min(pages),

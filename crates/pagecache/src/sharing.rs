@@ -201,8 +201,7 @@ mod tests {
             }
             let geometry = Geometry::parse(60, &words).unwrap();
             for most in [1, 2, 40] {
-                let rows: Vec<u64> =
-                    geometry.archives.iter().map(|_| random.below(most + 1)).collect();
+                let rows: Vec<u64> = geometry.archives.iter().map(|_| random.below(most + 1)).collect();
                 let got = geometry.sharing.distinct(&|index| rows[index] as f64);
                 let want = drawn(&geometry, &rows, random);
                 assert!((got / want - 1.0).abs() < 0.03, "{words:?} {rows:?}: {got}, drawn {want}");
