@@ -212,6 +212,23 @@ mod tests {
         }
     }
 
+    /// A row of 600 data sources has 4,800 bytes, more than a page.
+    #[test]
+    fn wide_rows_have_several_pages() {
+        let mut tool = oracle::RrdTool::start().unwrap();
+        let sources: Vec<String> = (0..600).map(|index| format!("DS:d{index}:GAUGE:600:U:U")).collect();
+        tool.run(&format!("create x.rrd -s 300 {} RRA:LAST:0.5:1:40", sources.join(" "))).unwrap();
+        let all = Question { parts: true, pages: true };
+        let found = look(&tool.path("x.rrd"), all, &mut HeaderReader::default()).unwrap();
+        let parts = found.parts.as_ref().unwrap();
+        let (first, end) = (parts.active_page(0), parts.active_end(0));
+        assert!(end - first >= 2, "{first} {end}");
+        assert!((first..end).all(|page| matches!(parts.of(page), Part::Active | Part::Header)));
+        let (header_end, _) = parts.spans();
+        let active = (first..end).filter(|page| *page >= header_end).count() as u64;
+        assert_eq!(found.by_part[Part::Active as usize].pages, active);
+    }
+
     #[test]
     fn other_files_have_other_pages() {
         let directory = tempfile::tempdir().unwrap();

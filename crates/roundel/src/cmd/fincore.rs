@@ -245,7 +245,8 @@ fn parts_text(file: &FilePages, parts: &Parts) -> String {
     for archive in 0..parts.archive_count() {
         let (from, to) = parts.archive_pages(archive);
         let active = parts.active_page(archive);
-        let state = if file.cached_in(active, active + 1) == 1 { "cached" } else { "not cached" };
+        let end = parts.active_end(archive);
+        let state = if file.cached_in(active, end) == end - active { "cached" } else { "not cached" };
         let cached = file.cached_in(from, to);
         let name = parts.archive_name(archive);
         text += &format!("  {name:<11} {cached} of {}, newest row's page {active} {state}\n", to - from);
@@ -282,10 +283,10 @@ fn file_json(path: &Path, file: &FilePages) -> String {
     if let Some(parts) = &file.parts {
         let archive = |archive| {
             let (from, to) = parts.archive_pages(archive);
-            let active = parts.active_page(archive);
+            let (active, end) = (parts.active_page(archive), parts.active_end(archive));
             json!({
                 "archive": parts.archive_name(archive), "pages": to - from, "cached": file.cached_in(from, to),
-                "active_page": active, "active_cached": file.cached_in(active, active + 1) == 1,
+                "active_page": active, "active_cached": file.cached_in(active, end) == end - active,
             })
         };
         object["parts"] = by_part_json(&file.by_part);
