@@ -161,7 +161,7 @@ class Disk:
         words = [] if journal else ["-O", "^has_journal"]
         if inodes:
             words += ["-N", str(inodes)]
-        run("mkfs.ext4", "-q", *words, "-E", "lazy_itable_init=0,lazy_journal_init=0", str(self.image))
+        run("mkfs.ext4", "-q", "-b", "4096", *words, "-E", "lazy_itable_init=0,lazy_journal_init=0", str(self.image))
         self.mount.mkdir()
         self.limited = None
         self.attach()

@@ -134,6 +134,9 @@ def main():
         raise SystemExit(f"lab: no experiment {(set(chosen) - set(EXPERIMENTS)).pop()}: {', '.join(EXPERIMENTS)}")
     path = Path(given.results) / ("full.json" if given.full else "lab.json")
     if given.report:
+        if not path.exists():
+            raise SystemExit(f"lab: {path} is not there: nothing was measured yet; run the lab without --report, or give --results DIR"
+                             + ("" if given.full else ", or --full for the results of a full run"))
         report.write(json.loads(path.read_text()), given)
         return
     if not Path(given.roundel).exists():

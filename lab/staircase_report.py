@@ -11,6 +11,8 @@ from pathlib import Path
 LAB = Path(__file__).parent
 # As in `roundel capacity`: what a file takes of the kernel's memory; it is no part of the measured cache.
 KERNEL_BYTES_PER_FILE = 2400
+# And what rrdcached keeps for an update that waits.
+HELD_BYTES = 45
 PAGE = 4096
 
 
@@ -18,7 +20,8 @@ def capacity(roundel, point, policy):
     """The answer of `roundel capacity --simulate` for the cache of a measured point."""
     kind, _, batch = point["side"].partition(":")
     layout = {"librrd": ["advice"], "no-advice": ["readahead"], "rrdcached": ["rrdcached", "--batch", batch]}[kind]
-    memory = int(point["rrds"] * (point["cache_pages"] * PAGE + KERNEL_BYTES_PER_FILE))
+    held = HELD_BYTES * int(batch or 0)
+    memory = int(point["rrds"] * (point["cache_pages"] * PAGE + KERNEL_BYTES_PER_FILE + held))
     words = ["capacity", "--preset", point.get("preset", "mrtg"), "--rrds", str(point["rrds"]), "--memory", str(memory), "--json", "--simulate",
              "--policy", policy, "--layout", *layout]
     return json.loads(subprocess.check_output([roundel, *words]))

@@ -33,6 +33,8 @@ impl FileAdvice {
 /// What became of a file's pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Advised {
+    /// Whether the kernel told what is in the cache; if not, `before` and `after` are only how many pages there are.
+    pub is_known: bool,
     /// Before.
     pub before: Share,
     /// Of them not yet written, which were synced first.
@@ -55,8 +57,9 @@ pub fn advise(path: &Path, advice: FileAdvice) -> io::Result<Advised> {
     let mut headers = HeaderReader::default();
     let mut look = || look_at(&file, metadata.len(), Question::default(), &mut headers);
     let before = look()?;
-    let mut advised = Advised { before: before.share, ..Advised::default() };
-    if advice == FileAdvice::DontNeed && before.share.cached > 0 && before.dirty != Some(0) {
+    let mut advised = Advised { is_known: before.is_known, before: before.share, ..Advised::default() };
+    let may_be_changed = !before.is_known || before.share.cached > 0 && before.dirty != Some(0);
+    if advice == FileAdvice::DontNeed && may_be_changed {
         rustix::fs::fdatasync(&file)?;
         advised.synced = before.dirty.unwrap_or(before.share.cached);
     }

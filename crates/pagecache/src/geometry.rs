@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rrd::codec::file::FileLayout;
-use rrd::definition::Definition;
+use rrd::codec::file::{ArchiveLayout, FileLayout};
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::definition::{Definition, Rra};
 use rrd::when::Step;
 
 use crate::MODEL_PAGE_BYTES;
+use crate::sharing::Sharing;
 
 /// An RRD as the model sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Geometry {
     pub archives: Vec<ArchiveShape>,
     /// Bytes of the file.
     pub file_bytes: u64,
+    /// Which of its pages are shared.
+    pub(crate) sharing: Sharing,
 }
 
 /// One archive as the model sees it.
@@ -35,8 +38,6 @@ pub struct ArchiveShape {
     pub row_bytes: u64,
     /// Where the ring begins in the file.
     pub offset: u64,
-    /// How likely its newest row lies in the same page as the newest row of the archive before it, or as the header: 0 to 1.
-    pub shared: f64,
 }
 
 impl ArchiveShape {
@@ -45,20 +46,12 @@ impl ArchiveShape {
         (self.offset + row * self.row_bytes) / MODEL_PAGE_BYTES
     }
 
-    /// The share of its rows in the page that it shares with what lies before it.
-    fn first_page_share(&self) -> f64 {
-        let bytes = (MODEL_PAGE_BYTES - self.offset % MODEL_PAGE_BYTES) % MODEL_PAGE_BYTES;
-        (bytes as f64 / self.ring_bytes()).min(1.0)
-    }
-
-    /// The share of its rows in the page that it shares with what lies after it.
-    fn last_page_share(&self) -> f64 {
-        let bytes = (self.offset + self.rows * self.row_bytes) % MODEL_PAGE_BYTES;
-        (bytes as f64 / self.ring_bytes()).min(1.0)
-    }
-
-    fn ring_bytes(&self) -> f64 {
-        (self.rows * self.row_bytes) as f64
+    /// How many of its rows touch page `page` of the file.
+    pub fn rows_in_page(&self, page: u64) -> u64 {
+        let (from, to) = (page * MODEL_PAGE_BYTES, (page + 1) * MODEL_PAGE_BYTES);
+        let first = from.saturating_sub(self.offset) / self.row_bytes;
+        let end = to.saturating_sub(self.offset).div_ceil(self.row_bytes).min(self.rows);
+        end.saturating_sub(first)
     }
 
     /// Pages that the ring has bytes in.
@@ -68,27 +61,27 @@ impl ArchiveShape {
     }
 }
 
+fn header_pages(bytes: u64) -> u64 {
+    bytes.div_ceil(MODEL_PAGE_BYTES).max(1)
+}
+
 impl Geometry {
     /// The geometry of a definition.
     pub fn of(definition: &Definition) -> Geometry {
         let layout = FileLayout::of(definition);
-        let mut archives: Vec<ArchiveShape> = Vec::with_capacity(definition.rra.len());
-        for (rra, archive) in definition.rra.iter().zip(&layout.archives) {
-            let mut shape = ArchiveShape {
-                updates_per_row: rra.pdp_per_row,
-                rows: rra.row_count,
-                row_bytes: archive.row_bytes,
-                offset: archive.offset,
-                shared: 0.0,
-            };
-            shape.shared =
-                shape.first_page_share() * archives.last().map_or(1.0, |before| before.last_page_share());
-            archives.push(shape);
-        }
+        let shape = |(rra, archive): (&Rra, &ArchiveLayout)| ArchiveShape {
+            updates_per_row: rra.pdp_per_row,
+            rows: rra.row_count,
+            row_bytes: archive.row_bytes,
+            offset: archive.offset,
+        };
+        let archives: Vec<ArchiveShape> = definition.rra.iter().zip(&layout.archives).map(shape).collect();
+        let header_bytes = layout.header_bytes as u64;
         Geometry {
             step: definition.step as f64 / f64::from(definition.units_per_second),
             ds_count: definition.ds.len() as u64,
-            header_bytes: layout.header_bytes as u64,
+            header_bytes,
+            sharing: Sharing::of(header_pages(header_bytes), &archives),
             archives,
             file_bytes: layout.file_bytes,
         }
@@ -116,7 +109,7 @@ impl Geometry {
 
     /// Pages of the header: H.
     pub fn header_pages(&self) -> u64 {
-        self.header_bytes.div_ceil(MODEL_PAGE_BYTES).max(1)
+        header_pages(self.header_bytes)
     }
 
     /// Numbers of archives by how many updates a row takes, ascending: the steps of the staircase.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -40,6 +41,11 @@ impl Share {
 pub struct FilePages {
     /// Bytes of the file.
     pub bytes: u64,
+    /// Whether the kernel told what is in the cache: it tells nothing true to who neither owns a file nor may write to it. Otherwise
+    /// only the number of pages is known.
+    pub is_known: bool,
+    /// Device and inode of a file with several names.
+    pub links: Option<(u64, u64)>,
     /// Its pages.
     pub share: Share,
     /// Of those in the cache, changed and not yet written; `None` where the kernel does not say (before Linux 6.5).
@@ -81,7 +87,9 @@ pub fn look(path: &Path, question: Question, headers: &mut HeaderReader) -> io::
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    look_at(&file, metadata.len(), question, headers)
+    let mut found = look_at(&file, metadata.len(), question, headers)?;
+    found.links = (metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino()));
+    Ok(found)
 }
 
 /// Looks at an open file of `bytes` bytes.
@@ -98,6 +106,13 @@ pub fn look_at(
     let pages = bytes.div_ceil(kernel::page_bytes());
     let mut found = FilePages { bytes, dirty: dirty(counts.as_ref()), ..FilePages::default() };
     found.share.pages = pages;
+    // Older kernels count for everybody, but show pages to nobody else.
+    let is_counted = counts.is_some() && !question.parts && !question.pages;
+    found.is_known = is_counted || kernel::answers(file);
+    if !found.is_known {
+        found.dirty = None;
+        return Ok(found);
+    }
     match counts {
         // More than the file has: pages after its end that a write is about to use.
         Some(counts) if !question.parts && !question.pages => found.share.cached = counts.cached.min(pages),
@@ -195,6 +210,23 @@ mod tests {
             let found = look(&path, all, &mut headers).unwrap();
             assert_eq!(pages(&found), [(0, 1), (0, active), (0, 6 - active), (0, 0)]);
         }
+    }
+
+    /// A row of 600 data sources has 4,800 bytes, more than a page.
+    #[test]
+    fn wide_rows_have_several_pages() {
+        let mut tool = oracle::RrdTool::start().unwrap();
+        let sources: Vec<String> = (0..600).map(|index| format!("DS:d{index}:GAUGE:600:U:U")).collect();
+        tool.run(&format!("create x.rrd -s 300 {} RRA:LAST:0.5:1:40", sources.join(" "))).unwrap();
+        let all = Question { parts: true, pages: true };
+        let found = look(&tool.path("x.rrd"), all, &mut HeaderReader::default()).unwrap();
+        let parts = found.parts.as_ref().unwrap();
+        let (first, end) = (parts.active_page(0), parts.active_end(0));
+        assert!(end - first >= 2, "{first} {end}");
+        assert!((first..end).all(|page| matches!(parts.of(page), Part::Active | Part::Header)));
+        let (header_end, _) = parts.spans();
+        let active = (first..end).filter(|page| *page >= header_end).count() as u64;
+        assert_eq!(found.by_part[Part::Active as usize].pages, active);
     }
 
     #[test]

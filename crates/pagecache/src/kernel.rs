@@ -40,6 +40,18 @@ pub fn page_bytes() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
+/// Whether the kernel says the truth about a file's pages: to who owns it, may write to it, or is root.
+pub fn answers(file: impl AsFd) -> bool {
+    let file = file.as_fd();
+    let user = rustix::process::geteuid();
+    if user.is_root() || rustix::fs::fstat(file).is_ok_and(|stat| stat.st_uid == user.as_raw()) {
+        return true;
+    }
+    let flags = libc::AT_EMPTY_PATH | libc::AT_EACCESS;
+    // SAFETY: asks about an open file; the name is empty and ends with a zero.
+    unsafe { libc::faccessat(file.as_raw_fd(), c"".as_ptr(), libc::W_OK, flags) == 0 }
+}
+
 /// Counts the pages of a whole file.
 ///
 /// # Errors
@@ -121,6 +133,24 @@ mod tests {
             Ok(counts) => assert_eq!(counts.cached, 6),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
         }
+    }
+
+    /// As another user, for which a thread of its own changes its identity.
+    #[test]
+    fn files_of_others_are_not_told() {
+        if !rustix::process::geteuid().is_root() {
+            return oracle::skip("only root becomes another user");
+        }
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let file = std::fs::File::open(&path).unwrap();
+        assert!(answers(&file));
+        let seen = std::thread::spawn(move || {
+            // SAFETY: the system call itself, which changes this thread only, and no memory.
+            let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
+            assert_eq!(result, 0);
+            answers(&file)
+        });
+        assert!(!seen.join().unwrap());
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod parts;
 pub mod plan;
 pub mod presets;
 pub mod probe;
+mod sharing;
 pub mod simulate;
 pub mod system;
 

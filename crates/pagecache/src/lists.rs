@@ -6,6 +6,7 @@
 //! may take half of the cache, and stays.
 
 use crate::geometry::Geometry;
+use crate::model::Kind;
 
 /// The active list's share of the cache: it is made smaller as soon as it is longer than the inactive one (with less than 1 GiB; the
 /// kernel allows it more of larger caches, which only lowers the faults).
@@ -31,11 +32,11 @@ impl Geometry {
         let batch = batch.max(1);
         let mut classes = self.classes(batch);
         // Where the ring was before, unless whole rings fit; there both caches do the same.
-        let entered = self.faults_hot().min(self.faults_in_lru(pages, batch));
+        let entered = self.entered_of_all().min(self.faults_in_lru(pages, batch));
         let cold = self.faults(0, batch);
         let active = keep_active(&mut classes, pages);
         // Faults bring pages in, and what comes in drops the others: the least rate that agrees with itself.
-        let mut faults = entered;
+        let mut faults = entered.max(f64::MIN_POSITIVE);
         for _ in 0..STEPS_MAX {
             let stay = (pages - active) / faults;
             let touches =
@@ -50,13 +51,27 @@ impl Geometry {
         faults.min(cold)
     }
 
+    /// Pages per update that rows enter, whether or not another archive's newest row is there.
+    fn entered_of_all(&self) -> f64 {
+        let archives = self.archives.iter().enumerate();
+        archives
+            .map(|(index, one)| self.sharing.ring(index).entered_per_row() / one.updates_per_row as f64)
+            .sum()
+    }
+
     /// The header and the pages of the newest rows, those that are touched most often first.
     fn classes(&self, batch: u64) -> Vec<Class> {
         let header = Class { interval: batch as f64, pages: self.header_pages() as f64, gone: false };
-        let archive = |k: u64| Class { interval: k.max(batch) as f64, pages: 1.0, gone: false };
-        let mut classes: Vec<Class> = std::iter::once(header)
-            .chain(self.archives.iter().map(|one| archive(one.updates_per_row)))
-            .collect();
+        // Whole pages, as in the staircase: the constants here were measured with RRDs whose archives share next to none.
+        let mut below = self.header_pages();
+        let archive = |kind: Kind| {
+            let all = self.pages_kept(kind.interval, batch);
+            let pages = (all - below) as f64;
+            below = all;
+            Class { interval: kind.interval as f64, pages, gone: false }
+        };
+        let mut classes: Vec<Class> = vec![header];
+        classes.extend(self.kinds(batch, false).into_iter().map(archive));
         classes.sort_by(|one, other| one.interval.total_cmp(&other.interval));
         classes
     }

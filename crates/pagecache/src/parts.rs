@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use rrd::codec::file::head_bytes;
+use rrd::codec::file::{ArchiveLayout, head_bytes};
 use rrd_file::geometry::{FileHeader, Geometries, Geometry};
 use rustix::fs::Advice;
 
@@ -46,14 +46,19 @@ impl Part {
 pub struct Parts {
     header: FileHeader,
     page_bytes: u64,
-    active: Vec<u64>,
+    /// Of each archive the first and the last page of its newest row.
+    active: Vec<(u64, u64)>,
 }
 
 impl Parts {
     /// The parts of a file with this header, in pages of that many bytes.
     pub fn new(header: FileHeader, page_bytes: u64) -> Parts {
         let archives = header.geometry.layout.archives.iter().zip(&header.current_rows);
-        let active = archives.map(|(archive, row)| archive.row_offset(*row) / page_bytes).collect();
+        let pages = |(archive, row): (&ArchiveLayout, &u64)| {
+            let from = archive.row_offset(*row);
+            (from / page_bytes, (from + archive.row_bytes.max(1) - 1) / page_bytes)
+        };
+        let active = archives.map(pages).collect();
         Parts { header, page_bytes, active }
     }
 
@@ -62,7 +67,7 @@ impl Parts {
         let layout = &self.header.geometry.layout;
         if page * self.page_bytes < layout.header_bytes as u64 {
             Part::Header
-        } else if self.active.contains(&page) {
+        } else if self.active.iter().any(|(first, last)| (*first..=*last).contains(&page)) {
             Part::Active
         } else if page * self.page_bytes < layout.file_bytes {
             Part::Archive
@@ -80,8 +85,12 @@ impl Parts {
 
     /// The pages that are [`Part::Active`], ascending.
     pub fn active_pages(&self) -> Vec<u64> {
-        let mut pages: Vec<u64> =
-            self.active.iter().copied().filter(|page| self.of(*page) == Part::Active).collect();
+        let mut pages: Vec<u64> = self
+            .active
+            .iter()
+            .flat_map(|(first, last)| *first..=*last)
+            .filter(|page| self.of(*page) == Part::Active)
+            .collect();
         pages.sort_unstable();
         pages.dedup();
         pages
@@ -105,9 +114,14 @@ impl Parts {
         (ring.offset / self.page_bytes, end.div_ceil(self.page_bytes))
     }
 
-    /// The page with an archive's newest row.
+    /// The page with an archive's newest row, or the first of them if it straddles.
     pub fn active_page(&self, archive: usize) -> u64 {
-        self.active[archive]
+        self.active[archive].0
+    }
+
+    /// The page after those of an archive's newest row.
+    pub fn active_end(&self, archive: usize) -> u64 {
+        self.active[archive].1 + 1
     }
 
     /// Its definition and layout, which files share.

@@ -2,6 +2,7 @@
 
 use crate::MODEL_PAGE_BYTES;
 use crate::geometry::Geometry;
+use crate::simulate::WRITTEN_SECONDS;
 
 /// Kernel memory of a file that is in use, besides its pages: inode, directory entry, tree of its pages. Measured with ext4 on Linux 6.18 by
 /// `lab/staircase.py`: 2.4 to 3.1 kB.
@@ -10,6 +11,8 @@ pub const KERNEL_BYTES_PER_FILE: u64 = 2_400;
 const LIBRRD_SECONDS: f64 = 42e-6;
 /// CPU seconds of accepting a value in a daemon that buffers (`bench/RESULTS.md`, rrdcached: 0.7 to 1.1 us).
 const ACCEPT_SECONDS: f64 = 1e-6;
+/// Bytes of memory that rrdcached keeps for an update that waits (measured, 100,000 RRDs of collectd).
+const HELD_BYTES: u64 = 45;
 /// Bytes of journal that rrdcached writes for a value: text (measured: 43 to 92).
 const JOURNAL_BYTES: f64 = 60.0;
 /// CPU seconds of a value in Roundel's files layout (`bench/RESULTS.md`).
@@ -67,6 +70,17 @@ impl Layout {
                 batch.max(1)
             }
             _ => 1,
+        }
+    }
+
+    /// The model that [`Machine::load`] takes for its page cache.
+    pub fn model(self) -> &'static str {
+        match self {
+            // librrd's advice has the kernel not look at touches.
+            Layout::Advice | Layout::Rrdcached { .. } => "Linux' two lists under advice RANDOM",
+            Layout::Plain | Layout::Buffering { .. } | Layout::RoundelFiles { .. } => "an LRU cache",
+            Layout::Readahead { .. } => "files that stay whole or not at all",
+            Layout::RoundelStripes => "stripes, which read nothing for an update",
         }
     }
 
@@ -184,6 +198,15 @@ impl Machine {
         }
     }
 
+    /// Bytes of memory that files take besides their pages: the kernel's, and what rrdcached keeps of updates that wait.
+    pub fn bytes_besides_pages(&self) -> u64 {
+        let held = match self.layout {
+            Layout::Rrdcached { batch } => batch.saturating_mul(HELD_BYTES),
+            _ => 0,
+        };
+        self.rrds.saturating_mul(held.saturating_add(KERNEL_BYTES_PER_FILE))
+    }
+
     fn updates_per_second(&self) -> f64 {
         self.rrds as f64 / self.geometry.step
     }
@@ -197,11 +220,12 @@ impl Machine {
     /// The load, by the model of an LRU cache, or of Linux' two lists where librrd's advice is given.
     pub fn load(&self) -> Load {
         let batch = self.layout.batch() as f64;
-        let kernel = self.rrds.saturating_mul(KERNEL_BYTES_PER_FILE);
-        let pages = self.memory.saturating_sub(kernel) as f64 / MODEL_PAGE_BYTES as f64;
+        let besides = self.bytes_besides_pages();
+        let pages = self.memory.saturating_sub(besides) as f64 / MODEL_PAGE_BYTES as f64;
         let cache_pages_per_rrd = pages / self.rrds.max(1) as f64;
         let geometry = &self.geometry;
-        let pages_written = geometry.writes(self.layout.batch());
+        let held = (WRITTEN_SECONDS / geometry.step) as u64;
+        let pages_written = geometry.writes_held(self.layout.batch(), held, cache_pages_per_rrd);
         let page_bytes = MODEL_PAGE_BYTES as f64;
         let (faults, pages_read, writes, extra_bytes, cpu) = match self.layout {
             Layout::RoundelStripes => return self.load_of_stripes(),
@@ -241,7 +265,7 @@ impl Machine {
             bytes_per_update,
             disk_busy: disk_seconds * self.updates_per_second(),
             pass_seconds: self.rrds as f64 * disk_seconds.max(cpu),
-            memory_needed: kernel,
+            memory_needed: besides,
             fits: false,
         })
     }
@@ -293,34 +317,51 @@ impl Machine {
         low
     }
 
-    /// What could be bought next, cheapest first: memory for each rung that is not reached, faster disks, another layout.
+    /// What could be bought next, cheapest first, of what helps: memory for each rung that is not reached, faster disks, another layout.
+    /// Nothing if it keeps up.
     pub fn purchases(&self, layouts: &[Layout]) -> Vec<Purchase> {
-        let buy = |what: String, machine: Machine| Purchase {
-            what,
-            load: machine.load(),
-            rrds_max: machine.rrds_max(),
-        };
-        let kernel = self.rrds.saturating_mul(KERNEL_BYTES_PER_FILE);
-        let mut all = Vec::new();
-        for rung in self.rungs() {
-            // Room for what waits for its eviction: as much as two archives more.
-            let waiting =
-                if rung.updates == u64::MAX { 0 } else { (2 * MODEL_PAGE_BYTES).saturating_mul(self.rrds) };
-            let memory = rung.memory.saturating_add(kernel).saturating_add(waiting);
-            if memory > self.memory && rung.pages_per_rrd > 0 {
-                let what = format!("memory: {:.1} GB", memory as f64 / 1e9);
-                all.push(buy(what, Machine { memory, ..self.clone() }));
-            }
+        let now = self.load();
+        if now.fits {
+            return Vec::new();
         }
+        let mut all = self.memories(&now);
         for times in [4.0, 20.0] {
             let disk = DiskRates { iops: self.disk.iops * times, megabytes: self.disk.megabytes * times };
             let what = format!("disk: {:.0} requests/s, {:.0} MB/s", disk.iops, disk.megabytes);
-            all.push(buy(what, Machine { disk, ..self.clone() }));
+            all.push((what, Machine { disk, ..self.clone() }));
         }
         for layout in layouts.iter().filter(|layout| **layout != self.layout) {
-            all.push(buy(format!("layout: {}", layout.name()), Machine { layout: *layout, ..self.clone() }));
+            all.push((format!("layout: {}", layout.name()), Machine { layout: *layout, ..self.clone() }));
         }
-        all
+        let most = self.rrds_max();
+        let bought = all.into_iter().map(|(what, machine)| Purchase {
+            what,
+            load: machine.load(),
+            rrds_max: machine.rrds_max(),
+        });
+        bought.filter(|purchase| purchase.rrds_max > most).collect()
+    }
+
+    /// Machines with more memory.
+    fn memories(&self, now: &Load) -> Vec<(String, Machine)> {
+        let besides = self.bytes_besides_pages();
+        // Room for what waits for its eviction: as much as two archives more, but no more than there is.
+        let of_rung = |rung: Rung| {
+            let pages = (rung.pages_per_rrd + 2).min(self.geometry.file_pages());
+            (pages * MODEL_PAGE_BYTES).saturating_mul(self.rrds).saturating_add(besides)
+        };
+        let mut sizes: Vec<u64> =
+            self.rungs().into_iter().filter(|rung| rung.pages_per_rrd > 0).map(of_rung).collect();
+        sizes.push(now.memory_needed);
+        sizes.retain(|memory| *memory > self.memory);
+        sizes.sort_unstable();
+        sizes.dedup();
+        let machine = |memory: u64| {
+            // Rounded up, so that who buys what is printed has enough.
+            let shown = (memory as f64 / 1e8).ceil() / 10.0;
+            (format!("memory: {shown:.1} GB"), Machine { memory: (shown * 1e9) as u64, ..self.clone() })
+        };
+        sizes.into_iter().map(machine).collect()
     }
 }
 
@@ -343,7 +384,7 @@ mod tests {
     #[test]
     fn the_table_of_320_000_rrds() {
         let rungs = wisconsin(Layout::Advice, 8.0).rungs();
-        let want = [(0, 0.0, 3_652.0), (3, 3.9, 462.0), (5, 6.6, 109.0), (7, 9.2, 20.0), (9, 11.8, 13.0)];
+        let want = [(0, 0.0, 3_545.0), (3, 3.9, 453.0), (5, 6.6, 105.5), (7, 9.2, 18.3), (9, 11.8, 11.0)];
         for (rung, (pages, gigabytes, reads)) in rungs.iter().zip(want) {
             assert_eq!(rung.pages_per_rrd, pages);
             assert!((rung.memory as f64 / 1e9 - gigabytes).abs() < 0.06, "{rung:?}");
@@ -387,6 +428,37 @@ mod tests {
         let fits = Machine { rrds: most, ..machine.clone() };
         assert!(fits.load().fits, "{:?}", fits.load());
         assert!(!Machine { rrds: most + most / 100, ..machine }.load().fits);
+    }
+
+    #[test]
+    fn nothing_is_sold_that_does_not_help() {
+        let roomy = Machine { rrds: 1_000, ..wisconsin(Layout::Advice, 8.0) };
+        assert!(roomy.load().fits && roomy.purchases(&[Layout::RoundelStripes]).is_empty());
+        // Stripes lack only memory.
+        let tight = Machine { rrds: 10_000_000, ..wisconsin(Layout::RoundelStripes, 1.0) };
+        let offers = tight.purchases(&[]);
+        assert!(offers.iter().any(|one| one.what.starts_with("memory") && one.load.fits), "{offers:?}");
+        assert!(!offers.iter().any(|one| one.what.starts_with("disk")), "{offers:?}");
+    }
+
+    #[test]
+    fn rrdcached_keeps_what_waits() {
+        let machine = Machine {
+            geometry: Preset::Collectd.geometry(),
+            rrds: 100_000,
+            ..wisconsin(Layout::Rrdcached { batch: 360 }, 4.0)
+        };
+        // 1.62 GB of updates and 0.24 GB of the kernel's.
+        assert_eq!(machine.load().memory_needed, 100_000 * (360 * 45 + 2_400));
+    }
+
+    /// Every 10 s, 3 updates of a page are written together: not all 9,231 page writes a second.
+    #[test]
+    fn short_steps_write_each_page_once_in_30_seconds() {
+        let machine =
+            Machine { geometry: Preset::Collectd.geometry(), rrds: 20_500, ..wisconsin(Layout::Advice, 8.0) };
+        let writes = machine.load().writes_per_second;
+        assert!((3_000.0..4_000.0).contains(&writes), "{writes}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The sequence is that of a poller: all RRDs in the same order in each pass, each with newest rows at random places, rows that
 //! end where the clock says. Nothing is drawn while it runs: an RRD's places are a hash of the seed, so that they take no memory.
-//! Memory: 9 or 10 bytes for each page of each file, whether it is cached or not ([`Setup::memory_bytes`]).
+//! Memory: 10 or 11 bytes for each page of each file, whether it is cached or not ([`Setup::memory_bytes`]).
 
 mod linux;
 mod list;
@@ -22,7 +22,7 @@ pub const PASSES_MAX: u64 = 10_000_000;
 /// Passes before the counted ones, besides those in which rows of the longer archives end.
 const WARM_PASSES: u64 = 12;
 /// After how long the kernel writes what was changed, in seconds: `vm.dirty_expire_centisecs`.
-const WRITTEN_SECONDS: f64 = 30.0;
+pub(crate) const WRITTEN_SECONDS: f64 = 30.0;
 /// Pages of a ring that the passes before the counted ones bring, if there is room for more than is written.
 const RING_PAGES_MAX: u64 = 64;
 /// Counted passes unless others are given: at most a day of five-minute steps.
@@ -68,7 +68,7 @@ pub struct Outcome {
     pub faults: f64,
     /// Pages read, readahead included.
     pub pages_read: f64,
-    /// Pages written, if every flush reaches the disk.
+    /// Pages written: what was changed waits for 30 seconds, or until it is dropped.
     pub writes: f64,
     /// Passes that were counted.
     pub passes: u64,
@@ -89,7 +89,7 @@ trait Cache {
 impl Setup {
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> u64 {
-        self.pages().saturating_mul(if self.policy == Policy::Lru { 9 } else { 10 })
+        self.pages().saturating_mul(if self.policy == Policy::Lru { 10 } else { 11 })
     }
 
     fn pages(&self) -> u64 {
@@ -138,10 +138,10 @@ impl Setup {
         let warm = self.warm_passes(longest, batch);
         let start = warm.last().map_or(0, |last| last + 1);
         let all = (warm.len() as u64 + passes) as f64;
-        let mut counts = Counts::default();
+        let mut counts = Counts { changed: vec![0; self.pages() as usize], ..Counts::default() };
         for (done, pass) in warm.iter().copied().chain(start..start + passes).enumerate() {
             if pass == start {
-                counts = Counts::default();
+                counts = Counts { changed: counts.changed, ..Counts::default() };
             }
             if !progress(done as f64 / all) {
                 return Err("the simulation was stopped".to_string());
@@ -153,7 +153,7 @@ impl Setup {
         Ok(Outcome {
             faults: per(counts.faults),
             pages_read: per(counts.read),
-            writes: per(counts.touched),
+            writes: per(counts.written),
             passes,
             updates,
         })
@@ -187,6 +187,7 @@ impl Setup {
 
     /// Every RRD once.
     fn pass<C: Cache>(&self, cache: &mut C, pass: u64, batch: u64, counts: &mut Counts) {
+        counts.window = (pass as f64 * self.geometry.step * batch as f64 / WRITTEN_SECONDS) as u64 as u8;
         let file_pages = self.geometry.file_pages();
         let header = self.geometry.header_pages();
         let ending = self.ending(pass, batch);
@@ -208,13 +209,16 @@ impl Setup {
                 while row < rows.end {
                     let at = (start + row) % archive.rows;
                     let page = archive.page_of_row(at);
-                    if page != last {
-                        self.touch(cache, (first, page), true, counts);
-                        last = page;
-                    }
                     // On to the first row of the next page, or of the ring.
                     let next = ((page + 1) * MODEL_PAGE_BYTES - archive.offset).div_ceil(archive.row_bytes);
-                    row += next.min(archive.rows) - at;
+                    let stop = next.min(archive.rows).min(at + rows.end - row);
+                    // The last of them may straddle.
+                    let end = (archive.offset + stop * archive.row_bytes).div_ceil(MODEL_PAGE_BYTES);
+                    for page in (page..end).filter(|page| *page != last) {
+                        self.touch(cache, (first, page), true, counts);
+                    }
+                    last = end - 1;
+                    row += stop - at;
                 }
             }
         }
@@ -234,8 +238,12 @@ impl Setup {
 
     #[inline]
     fn touch<C: Cache>(&self, cache: &mut C, (first, page): (u64, u64), row: bool, counts: &mut Counts) {
-        counts.touched += 1;
-        if cache.touch((first + page) as u32, row) {
+        let hit = cache.touch((first + page) as u32, row);
+        let changed = &mut counts.changed[(first + page) as usize];
+        // What is dropped was written before.
+        counts.written += u64::from(!hit || *changed != counts.window);
+        *changed = counts.window;
+        if hit {
             return;
         }
         counts.faults += 1;
@@ -260,7 +268,12 @@ struct EndingRows {
 
 #[derive(Default)]
 struct Counts {
-    touched: u64,
+    /// Page writes, each counted at the change that makes it necessary.
+    written: u64,
+    /// For each page, the 30 seconds in which it was changed the last time, and those of now. A number of 8 bits comes again after two
+    /// hours, in which a change may pass for one of the same 30 seconds.
+    changed: Vec<u8>,
+    window: u8,
     faults: u64,
     read: u64,
 }

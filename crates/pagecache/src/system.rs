@@ -156,10 +156,14 @@ impl Sampler {
     /// # Errors
     /// When the directory cannot be looked at, or the control group counts no memory.
     pub fn new(directory: &Path, group: Option<&Path>) -> io::Result<Sampler> {
-        let device = fs::metadata(directory)?.dev();
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("\"{}\": {error}", directory.display()));
+        let device = fs::metadata(directory).map_err(named)?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let memory = group.map_or_else(|| PathBuf::from("/proc/vmstat"), |group| group.join("memory.stat"));
-        fs::File::open(&memory)?;
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("\"{}\": {error}", memory.display()));
+        fs::File::open(&memory).map_err(named)?;
         let pressure = |name: &str| match group {
             Some(group) => group.join(format!("{name}.pressure")),
             None => PathBuf::from("/proc/pressure").join(name),

@@ -41,7 +41,7 @@ fn far_from_the_edges_it_is_the_staircase() {
         let pages = 1.15 * levels.last().unwrap().pages_per_rrd as f64;
         let setup = Setup { cache_pages: (500.0 * pages) as u64, passes: 576, ..setup };
         let (got, want) = (faults(&setup), geometry.faults_hot());
-        assert!((got / want - 1.0).abs() < 0.5, "{preset:?}: {got} and not {want}");
+        assert!((got / want - 1.0).abs() < 0.65, "{preset:?}: {got} and not {want}");
     }
 }
 

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pagecache::plan::{DiskRates, Layout, Machine};
 use pagecache::presets::Preset;
 use pagecache::simulate::{BATCH_MAX, Outcome, PASSES_MAX, Policy, Setup};
-use pagecache::{MODEL_PAGE_BYTES, plan, probe};
+use pagecache::{MODEL_PAGE_BYTES, probe};
 
 use super::{Result, print};
 
@@ -118,6 +118,15 @@ enum PolicyName {
     Linux,
 }
 
+impl PolicyName {
+    fn words(self) -> &'static str {
+        match self {
+            PolicyName::Lru => "an LRU cache",
+            PolicyName::Linux => "Linux' two lists",
+        }
+    }
+}
+
 /// A count of at least 1 with k or M.
 fn count(text: &str) -> Result<u64> {
     scaled(text, 1_000)
@@ -125,9 +134,16 @@ fn count(text: &str) -> Result<u64> {
         .ok_or_else(|| "a number such as 20500, 320k or 1M".to_string())
 }
 
-/// Bytes with k, M, G or T, each 1024 times the one before.
+/// Bytes with k, M, G or T, each 1024 times the one before; with kB, MB, GB or TB, as the answers have them, 1000 times.
 fn bytes(text: &str) -> Result<u64> {
-    scaled(text, 1_024).ok_or_else(|| "a number of bytes such as 512M or 8G".to_string())
+    let (number, unit) = match text.strip_suffix("iB").or(text.strip_suffix("ib")) {
+        Some(number) => (number, 1_024),
+        None => match text.strip_suffix(['B', 'b']) {
+            Some(number) => (number.trim_end(), 1_000),
+            None => (text, 1_024),
+        },
+    };
+    scaled(number, unit).ok_or_else(|| "a number of bytes such as 512M or 8G".to_string())
 }
 
 fn scaled(text: &str, unit: u64) -> Option<u64> {
@@ -164,11 +180,29 @@ impl Arguments {
         }
     }
 
+    /// Options that the layout does not have are mistakes.
+    fn check_layout(&self) -> Result {
+        let has_batch =
+            matches!(self.layout, LayoutName::Buffering | LayoutName::Rrdcached | LayoutName::RoundelFiles);
+        if self.batch.is_some() && !has_batch {
+            return Err(
+                "--batch needs --layout buffering, rrdcached or roundel-files: the others write each update"
+                    .to_string(),
+            );
+        }
+        if self.simulate && self.layout == LayoutName::RoundelStripes {
+            return Err("--simulate needs a layout of files: an update of stripes reads nothing".to_string());
+        }
+        Ok(())
+    }
+
     fn disk(&self) -> Result<DiskRates> {
         let Some(directory) = &self.measure else {
             let is_positive = |rate: f64| rate.is_finite() && rate > 0.0;
             if !is_positive(self.iops) || !is_positive(self.mbps) {
-                return Err("--iops and --mbps must be greater than 0".to_string());
+                return Err(
+                    "--iops and --mbps must be numbers that are greater than 0, and no infinity".to_string()
+                );
             }
             return Ok(DiskRates { iops: self.iops, megabytes: self.mbps });
         };
@@ -197,11 +231,11 @@ impl Arguments {
     fn setup(&self, machine: &Machine) -> Result<Setup> {
         let rrds =
             u32::try_from(machine.rrds).map_err(|_| format!("cannot simulate {} RRDs", machine.rrds))?;
-        let kernel = machine.rrds.saturating_mul(plan::KERNEL_BYTES_PER_FILE);
+        let besides = machine.bytes_besides_pages();
         Ok(Setup {
             geometry: machine.geometry.clone(),
             rrds,
-            cache_pages: machine.memory.saturating_sub(kernel) / MODEL_PAGE_BYTES,
+            cache_pages: machine.memory.saturating_sub(besides) / MODEL_PAGE_BYTES,
             policy: match self.policy {
                 PolicyName::Lru => Policy::Lru,
                 PolicyName::Linux => Policy::Linux {
@@ -224,6 +258,7 @@ impl Arguments {
 
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result {
+    arguments.check_layout()?;
     let (geometry, described) = arguments.source.geometry()?;
     let layouts =
         [LayoutName::Advice, LayoutName::Rrdcached, LayoutName::RoundelFiles, LayoutName::RoundelStripes];
@@ -243,6 +278,7 @@ pub fn run(arguments: &Arguments) -> Result {
         rrds_max: machine.rrds_max(),
         purchases: machine.purchases(&layouts),
         outcome,
+        policy: arguments.policy.words(),
         machine: &machine,
     };
     print(if arguments.json { answer.json().to_string() + "\n" } else { answer.text() })?;
@@ -274,6 +310,10 @@ mod tests {
     fn counts_and_bytes_have_units() {
         assert_eq!((count("20500"), count("320k"), count("1.5M")), (Ok(20_500), Ok(320_000), Ok(1_500_000)));
         assert_eq!((bytes("128k"), bytes("8G")), (Ok(131_072), Ok(8 << 30)));
+        assert_eq!(
+            (bytes("9.9GB"), bytes("9.9 GB"), bytes("2GiB")),
+            (Ok(9_900_000_000), Ok(9_900_000_000), Ok(2 << 30))
+        );
         for bad in ["", "k", "-1", "0", "1e99", "nan", "inf", "5x", "1kk", "999999999999T"] {
             assert!(count(bad).is_err(), "{bad}");
         }

@@ -50,7 +50,8 @@ pub fn run(arguments: &Arguments) -> Result {
         Word::Sequential => FileAdvice::Sequential,
         Word::Normal => FileAdvice::Normal,
     };
-    let (mut files, mut sum, mut failures) = (0u64, Advised::default(), Failures::default());
+    let (mut files, mut unknown, mut failures) = (0u64, 0u64, Failures::default());
+    let mut sum = Advised { is_known: true, ..Advised::default() };
     let bar = fincore::bar();
     for found in arguments.files.found() {
         let path = match found {
@@ -64,9 +65,13 @@ pub fn run(arguments: &Arguments) -> Result {
         match advise(&path, advice) {
             Ok(advised) => {
                 files += 1;
-                sum.before.add(advised.before);
-                sum.after.add(advised.after);
-                sum.synced += advised.synced;
+                if advised.is_known {
+                    sum.before.add(advised.before);
+                    sum.after.add(advised.after);
+                    sum.synced += advised.synced;
+                } else {
+                    unknown += 1;
+                }
                 if arguments.verbose {
                     let line = format!("{}: {}\n", path.display(), text(&advised));
                     bar.suspend(|| print(line))?;
@@ -77,6 +82,9 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     bar.finish_and_clear();
     print(format!("{files} files: {}\n", text(&sum)))?;
+    if unknown > 0 {
+        print(format!("{unknown} files are not in these sums: {}\n", fincore::NOT_TOLD))?;
+    }
     if advice.ends_with_descriptor() {
         eprintln!("roundel: this advice ended with the command: it holds for an open file only");
     }
@@ -84,7 +92,10 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 fn text(advised: &Advised) -> String {
-    let Advised { before, synced, after } = advised;
+    let Advised { is_known, before, synced, after } = advised;
+    if !is_known {
+        return format!("unknown of {} pages in the page cache", before.pages);
+    }
     let mut text = format!(
         "{} of {} pages in the page cache before, {} after",
         before.cached, before.pages, after.cached

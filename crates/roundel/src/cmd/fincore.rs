@@ -1,5 +1,6 @@
 //! `roundel fincore`: which pages of files are in the page cache.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{BufRead, BufWriter, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -21,6 +22,9 @@ use serde_json::{Value, json};
 use super::Result;
 use super::import::Failures;
 
+/// Why files are left out of sums.
+pub(super) const NOT_TOLD: &str =
+    "the kernel tells what is in memory only of files that you own or may write to; run this as root";
 /// Letters of a map in text.
 const LETTERS: [(char, char); 4] = [('H', 'h'), ('A', 'a'), ('R', 'r'), ('#', '.')];
 /// Files from which on a progress bar is worth its line.
@@ -36,13 +40,14 @@ What is shown of each file: pages in the page cache, of how many, and how many o
 With --map, a letter per page, large if it is in the page cache: H header, A active, R archive; # and . for other files.
 
 Nothing is changed: files are mapped and not read, and a header that had to be read is dropped again. The kernel answers
-only for files that you own or may write to; run it as root for those of others.
+only for files that you own or may write to: others are 'unknown' (null in JSON) and in no sum; run it as root for them. A file
+with several names (hard links) counts once.
 
 Examples:
   roundel fincore /var/lib/mrtg --summary          how much of a tree is in memory
   roundel fincore --parts router1.rrd              and which part of the file it is
   roundel fincore /var/lib/mrtg --png cache.png    the same as a picture: a row per file, a cell per page
-  find /srv -name '*.rrd' | roundel fincore --stdin --json
+  find /srv -name '*.rrd' -print0 | roundel fincore --stdin --null --json
 
 The page docs/capacity.md says how many pages there should be.";
 
@@ -81,6 +86,9 @@ pub struct FileArguments {
     /// Read names from standard input, one a line
     #[arg(long, conflicts_with = "paths")]
     stdin: bool,
+    /// Names on standard input end with a zero byte and not a line: find -print0
+    #[arg(long, short = '0', requires = "stdin")]
+    null: bool,
     /// Below directories, only files whose names end in .rrd
     #[arg(long)]
     rrd: bool,
@@ -96,7 +104,10 @@ impl FileArguments {
         if !self.stdin {
             return Box::new(self.paths.iter().cloned());
         }
-        let lines = std::io::stdin().lock().split(b'\n').map_while(std::result::Result::ok);
+        let lines = std::io::stdin()
+            .lock()
+            .split(if self.null { 0 } else { b'\n' })
+            .map_while(std::result::Result::ok);
         let path = |line: Vec<u8>| (!line.is_empty()).then(|| PathBuf::from(OsString::from_vec(line)));
         Box::new(lines.filter_map(path))
     }
@@ -110,10 +121,16 @@ struct Totals {
     share: Share,
     dirty: u64,
     by_part: [Share; 4],
+    /// Files of others, which are in no other sum.
+    unknown: u64,
+    /// Files seen that have other names, too, and how often they came again.
+    links: HashSet<(u64, u64)>,
+    again: u64,
 }
 
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result {
+    arguments.check_picture()?;
     let wants_parts = arguments.parts || arguments.map || arguments.png.is_some();
     let question = Question { parts: wants_parts, pages: arguments.map || arguments.png.is_some() };
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -137,8 +154,11 @@ pub fn run(arguments: &Arguments) -> Result {
                 continue;
             }
         };
+        if totals.is_again(&pages) {
+            continue;
+        }
         totals.add(&pages);
-        if let Some(map) = &mut map {
+        if let Some(map) = map.as_mut().filter(|_| pages.is_known) {
             map.add(&pages);
         }
         if !arguments.summary {
@@ -153,12 +173,25 @@ pub fn run(arguments: &Arguments) -> Result {
         }
     }
     bar.finish_and_clear();
-    let text = if arguments.json { totals.json().to_string() + "\n" } else { totals.text(wants_parts) };
+    let text =
+        if arguments.json { totals.json(wants_parts).to_string() + "\n" } else { totals.text(wants_parts) };
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
     if let (Some(path), Some(map)) = (&arguments.png, map) {
         draw(path, &map, if arguments.dark { Shade::Dark } else { Shade::Light })?;
     }
     failures.report()
+}
+
+impl Arguments {
+    fn check_picture(&self) -> Result {
+        let is_png = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "png");
+        match &self.png {
+            Some(path) if !is_png(path) => {
+                Err(format!("cannot draw \"{}\": give it a name that ends in .png", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// False when the reader has gone away, as `head` does.
@@ -188,6 +221,9 @@ fn draw(path: &Path, map: &PageMap, shade: Shade) -> Result {
 }
 
 fn file_text(path: &Path, file: &FilePages, arguments: &Arguments) -> String {
+    if !file.is_known {
+        return format!("{}: unknown of {} pages\n", path.display(), file.share.pages);
+    }
     let mut text = format!("{}: {} of {} pages", path.display(), file.share.cached, file.share.pages);
     match file.dirty {
         Some(dirty) if dirty > 0 => text += &format!(", {dirty} not yet written"),
@@ -209,7 +245,8 @@ fn parts_text(file: &FilePages, parts: &Parts) -> String {
     for archive in 0..parts.archive_count() {
         let (from, to) = parts.archive_pages(archive);
         let active = parts.active_page(archive);
-        let state = if file.cached_in(active, active + 1) == 1 { "cached" } else { "not cached" };
+        let end = parts.active_end(archive);
+        let state = if file.cached_in(active, end) == end - active { "cached" } else { "not cached" };
         let cached = file.cached_in(from, to);
         let name = parts.archive_name(archive);
         text += &format!("  {name:<11} {cached} of {}, newest row's page {active} {state}\n", to - from);
@@ -240,16 +277,16 @@ fn by_part_json(by_part: &[Share; 4]) -> Value {
 
 fn file_json(path: &Path, file: &FilePages) -> String {
     let mut object = json!({
-        "file": path.to_string_lossy(), "bytes": file.bytes, "cached": file.share.cached, "pages": file.share.pages,
+        "file": path.to_string_lossy(), "bytes": file.bytes, "cached": file.is_known.then_some(file.share.cached), "pages": file.share.pages,
         "dirty": file.dirty,
     });
     if let Some(parts) = &file.parts {
         let archive = |archive| {
             let (from, to) = parts.archive_pages(archive);
-            let active = parts.active_page(archive);
+            let (active, end) = (parts.active_page(archive), parts.active_end(archive));
             json!({
                 "archive": parts.archive_name(archive), "pages": to - from, "cached": file.cached_in(from, to),
-                "active_page": active, "active_cached": file.cached_in(active, active + 1) == 1,
+                "active_page": active, "active_cached": file.cached_in(active, end) == end - active,
             })
         };
         object["parts"] = by_part_json(&file.by_part);
@@ -262,7 +299,18 @@ fn file_json(path: &Path, file: &FilePages) -> String {
 }
 
 impl Totals {
+    /// Whether a file was seen by another of its names.
+    fn is_again(&mut self, file: &FilePages) -> bool {
+        let is_again = file.links.is_some_and(|link| !self.links.insert(link));
+        self.again += u64::from(is_again);
+        is_again
+    }
+
     fn add(&mut self, file: &FilePages) {
+        if !file.is_known {
+            self.unknown += 1;
+            return;
+        }
         self.files += 1;
         self.bytes += file.bytes;
         self.share.add(file.share);
@@ -280,7 +328,7 @@ impl Totals {
             "{} files: {cached} of {pages} pages in the page cache, {:.1} MB of {:.1} MB, {} not yet written; {:.2} pages, {:.1} kB a file\n",
             self.files,
             bytes as f64 / 1e6,
-            self.bytes as f64 / 1e6,
+            (pages * page_bytes()) as f64 / 1e6,
             self.dirty,
             each(cached),
             each(bytes) / 1e3
@@ -295,13 +343,24 @@ impl Totals {
                 each(share.cached)
             );
         }
+        if self.unknown > 0 {
+            text += &format!("{} files are not in these sums: {NOT_TOLD}\n", self.unknown);
+        }
+        if self.again > 0 {
+            text +=
+                &format!("{} names of files that have others (hard links) are counted once\n", self.again);
+        }
         text
     }
 
-    fn json(&self) -> Value {
-        json!({
+    fn json(&self, parts: bool) -> Value {
+        let mut object = json!({
             "files": self.files, "bytes": self.bytes, "cached": self.share.cached, "pages": self.share.pages,
-            "page_bytes": page_bytes(), "dirty": self.dirty, "parts": by_part_json(&self.by_part),
-        })
+            "page_bytes": page_bytes(), "dirty": self.dirty, "unknown_files": self.unknown, "links_again": self.again,
+        });
+        if parts {
+            object["parts"] = by_part_json(&self.by_part);
+        }
+        object
     }
 }

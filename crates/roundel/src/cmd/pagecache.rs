@@ -13,7 +13,7 @@ use rrd::when::calendar::utc_text;
 use self::recorder::Recorder;
 use super::{Result, print};
 
-/// Set by Ctrl-C and SIGTERM.
+/// Set by Ctrl-C, SIGTERM and SIGHUP.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 /// How often it is looked at.
 const NAP: Duration = Duration::from_millis(50);
@@ -75,10 +75,13 @@ struct WatchArguments {
 
 /// A time of at least a second, in seconds.
 fn interval(text: &str) -> Result<u64> {
+    // RRDtool's own steps end at the first letter, so that 1ms would be a minute.
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let is_plain = text.len() - number.len() <= 1 && number.bytes().all(|byte| byte.is_ascii_digit());
     rrd::when::parse_step(text, false)
         .ok()
         .map(|step| step.units)
-        .filter(|seconds| (1..=86_400).contains(seconds))
+        .filter(|seconds| is_plain && (1..=86_400).contains(seconds))
         .ok_or_else(|| "a time from 1s to 1d, such as 10s".to_string())
 }
 
@@ -87,10 +90,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let Command::Watch(arguments) = &arguments.command;
     let directory = &arguments.directory;
     let sampler = Sampler::new(directory, arguments.cgroup.as_deref()).map_err(|error| {
-        format!(
-            "cannot watch \"{}\": {error}; name a directory, and with --cgroup one of a control group",
-            directory.display()
-        )
+        format!("cannot watch {error}; name a directory, and with --cgroup one of a control group")
     })?;
     for missing in sampler.missing() {
         eprintln!("roundel: {missing} is not there: what it counts stays unknown");
@@ -170,11 +170,26 @@ extern "C" fn note_signal(_: libc::c_int) {
     STOPPED.store(true, Ordering::Relaxed);
 }
 
-/// Has Ctrl-C and SIGTERM end the loop after what it is doing.
+/// Has Ctrl-C, SIGTERM and SIGHUP end the loop after what it is doing.
 fn stop_on_signals() {
     let handler = note_signal as extern "C" fn(libc::c_int);
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the handler only stores to an atomic, which is permitted in one.
         unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_times_of_a_second_to_a_day() {
+        for (text, want) in [("1", 1), ("10s", 10), ("1m", 60), ("1h", 3_600), ("1d", 86_400)] {
+            assert_eq!(interval(text), Ok(want), "{text}");
+        }
+        for bad in ["", "0", "1ms", "10 s", "1.5", "2d", "-1", "m", "1M1"] {
+            assert!(interval(bad).is_err(), "{bad}");
+        }
     }
 }

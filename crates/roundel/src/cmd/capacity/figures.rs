@@ -14,6 +14,8 @@ pub(super) struct Answer<'a> {
     pub(super) rrds_max: u64,
     pub(super) purchases: Vec<Purchase>,
     pub(super) outcome: Option<Outcome>,
+    /// The cache of the simulation, in words.
+    pub(super) policy: &'static str,
 }
 
 fn gigabytes(bytes: u64) -> String {
@@ -48,7 +50,7 @@ impl Answer<'_> {
         );
         text += &self.staircase();
         text += &format!(
-            "By the model of an LRU cache with room for {:.2} pages of each RRD:\n\
+            "By the model of {}, with room for {:.2} pages of each RRD:\n\
              \x20 updates/s           {:.1}\n\
              \x20 page faults/update  {:.4}\n\
              \x20 page writes/update  {:.4}, {:.0} bytes\n\
@@ -58,6 +60,7 @@ impl Answer<'_> {
              \x20 a pass of all RRDs  {:.1} s\n\
              \x20 memory needed       {} besides pages\n\
              It {}. The most RRDs that fit: {}\n",
+            layout.model(),
             load.cache_pages_per_rrd,
             load.updates,
             load.faults,
@@ -73,8 +76,13 @@ impl Answer<'_> {
         );
         if let Some(outcome) = &self.outcome {
             text += &format!(
-                "\nSimulated, {} updates in {} passes: {:.4} page faults, {:.4} pages read, {:.4} page writes per update\n",
-                outcome.updates, outcome.passes, outcome.faults, outcome.pages_read, outcome.writes
+                "\nSimulated, {}, {} updates in {} passes: {:.4} page faults, {:.4} pages read, {:.4} page writes per update\n",
+                self.policy,
+                outcome.updates,
+                outcome.passes,
+                outcome.faults,
+                outcome.pages_read,
+                outcome.writes
             );
         }
         text + &self.shop()
@@ -105,6 +113,13 @@ impl Answer<'_> {
     }
 
     fn shop(&self) -> String {
+        if self.load.fits {
+            return "\nNothing to buy: it keeps up\n".to_string();
+        }
+        if self.purchases.is_empty() {
+            return "\nNone of what could be bought (memory, faster disks, another layout) carries more\n"
+                .to_string();
+        }
         let mut text =
             "\nWhat to buy next                             faults/update   reads/s  disk busy   most RRDs\n"
                 .to_string();
@@ -139,7 +154,7 @@ impl Answer<'_> {
                 "live_bytes": geometry.live_bytes(), "row_bytes_per_update": geometry.row_bytes_per_update(),
             },
             "rrds": rrds, "memory": memory, "iops": disk.iops, "megabytes_per_second": disk.megabytes,
-            "layout": layout.name(), "batch": layout.batch(),
+            "layout": layout.name(), "batch": layout.batch(), "model": layout.model(),
             "staircase": self.rungs.iter().map(rung).collect::<Vec<_>>(),
             "load": load(&self.load), "rrds_max": self.rrds_max,
             "purchases": self.purchases.iter().map(purchase).collect::<Vec<_>>(),
@@ -147,7 +162,7 @@ impl Answer<'_> {
         if let Some(outcome) = &self.outcome {
             object["simulation"] = json!({
                 "faults": outcome.faults, "pages_read": outcome.pages_read, "writes": outcome.writes,
-                "passes": outcome.passes, "updates": outcome.updates,
+                "passes": outcome.passes, "updates": outcome.updates, "policy": self.policy,
             });
         }
         object

@@ -66,17 +66,14 @@ fn against_rrds(arguments: &Arguments, machine: &Machine) -> Chart {
     Chart {
         title: format!("Page faults per update, {:.1} GB of memory", machine.memory as f64 / 1e9),
         x: AxisLabel { title: "RRDs".to_string(), logarithmic: true },
-        y: AxisLabel {
-            title: "page faults per update (model of an LRU cache)".to_string(),
-            logarithmic: true,
-        },
+        y: AxisLabel { title: "page faults per update (models)".to_string(), logarithmic: true },
         series: layouts.iter().enumerate().map(curve).collect(),
     }
 }
 
 /// Faults per update against pages per RRD: model, simulations, and points that were measured.
 fn beside_measured(path: &Path, arguments: &Arguments, machine: &Machine) -> Result<Chart> {
-    let measured = read_points(path)?;
+    let measured = read_points(path, arguments.source.preset_name())?;
     let most = measured.iter().flat_map(|series| &series.points).map(|point| point.0).fold(1.0, f64::max);
     let geometry = &machine.geometry;
     let curve = |faults: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
@@ -127,8 +124,9 @@ fn beside_measured(path: &Path, arguments: &Arguments, machine: &Machine) -> Res
     })
 }
 
-/// The points of each side in what `lab/staircase.py` wrote: pages in the cache per RRD, and pages read per update.
-fn read_points(path: &Path) -> Result<Vec<Series>> {
+/// The points of each side in what `lab/staircase.py` wrote, of a preset if there is one: pages in the cache per RRD, and pages read per
+/// update.
+fn read_points(path: &Path, preset: Option<&str>) -> Result<Vec<Series>> {
     let cannot = |why: String| format!("cannot read the points in \"{}\": {why}", path.display());
     let length = std::fs::metadata(path).map_err(|error| cannot(error.to_string()))?.len();
     if length > POINTS_BYTES_MAX {
@@ -144,13 +142,21 @@ fn read_points(path: &Path) -> Result<Vec<Series>> {
         let (Some(place), Some(side)) = (place, point["side"].as_str()) else {
             return Err(cannot(format!("point {index} lacks side, cache_pages or per_update.pages_read")));
         };
+        // The first points were of MRTG's RRDs and do not say so.
+        if preset.is_some_and(|preset| point["preset"].as_str().unwrap_or("mrtg") != preset) {
+            continue;
+        }
         let name = format!("measured, {side}");
         match series.iter_mut().find(|one| one.name == name) {
             Some(one) => one.points.push(place),
             None => series.push(Series { name, look: Look::Points, points: vec![place] }),
         }
     }
-    Ok(series)
+    match (series.is_empty(), preset) {
+        (true, Some(preset)) => Err(cannot(format!("it has none of RRDs of {preset}"))),
+        (true, None) => Err(cannot("it has none".to_string())),
+        _ => Ok(series),
+    }
 }
 
 #[cfg(test)]
@@ -163,10 +169,13 @@ mod tests {
         let path = directory.path().join("points");
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            read_points(&path)
+            read_points(&path, Some("mrtg"))
         };
         let good = r#"[{"side": "librrd", "cache_pages": 3.5, "per_update": {"pages_read": 1.2}}]"#;
         assert_eq!(read(good).unwrap()[0].points, [(3.5, 1.2)]);
+        let other = good.replace("{\"side", "{\"preset\": \"ganglia\", \"side");
+        assert!(read(&other).unwrap_err().contains("none of RRDs of mrtg"));
+        assert_eq!(read_points(&path, Some("ganglia")).unwrap().len(), 1);
         for bad in ["", "{}", "[1]", r#"[{"side": "x", "cache_pages": -1, "per_update": {"pages_read": 1}}]"#]
         {
             assert!(read(bad).unwrap_err().contains("points\""), "{bad}");

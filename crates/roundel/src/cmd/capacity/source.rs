@@ -34,6 +34,12 @@ pub struct GeometryArguments {
 }
 
 impl GeometryArguments {
+    /// The preset's name, unless RRDs are given otherwise.
+    pub fn preset_name(&self) -> Option<&'static str> {
+        let is_other = self.like.is_some() || !self.words.is_empty();
+        (!is_other).then(|| self.preset.unwrap_or(Preset::Mrtg).name())
+    }
+
     /// The geometry, and what it is in words.
     pub fn geometry(&self) -> Result<(Geometry, String)> {
         let (mut geometry, described) = if let Some(path) = &self.like {

@@ -1,6 +1,6 @@
 //! Where `roundel pagecache watch` records: a `.rrd` file of its own, or a daemon.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use client::Daemon;
@@ -26,6 +26,31 @@ pub(super) struct Recorder {
     last: u64,
 }
 
+/// The RRD lies in the directory that was given, and nowhere else.
+fn check_name(name: &str) -> Result {
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(_)), None) => Ok(()),
+        _ => Err(format!("cannot record to \"{name}\": give the name of a file without directories")),
+    }
+}
+
+/// Readings at another interval would be unknown, or blurred: the heartbeat and the rows are made for one.
+fn check_step(path: &Path, interval: u64) -> Result {
+    let file = rrd_file::ReadFile::open(path, rrd_file::Locking::None)
+        .map_err(|error| format!("cannot record to \"{}\": {error}", path.display()))?;
+    match file.definition().step {
+        step if step == interval => Ok(()),
+        step => Err(other_step(&path.display().to_string(), &step.to_string(), interval)),
+    }
+}
+
+fn other_step(name: &str, step: &str, interval: u64) -> String {
+    format!(
+        "cannot record to \"{name}\" every {interval} s: it was made for every {step} s; give --interval {step}, or another --name"
+    )
+}
+
 /// The words of `rrdtool create`.
 fn words(interval: u64) -> Vec<String> {
     let sources = COUNTER_NAMES.iter().map(|name| format!("DS:{name}:DERIVE:{}:0:U", 3 * interval));
@@ -44,8 +69,11 @@ impl Recorder {
     pub(super) fn start(to: &str, name: &str, interval: u64) -> Result<Recorder> {
         let words = words(interval);
         let target = if Path::new(to).is_dir() {
+            check_name(name)?;
             let path = Path::new(to).join(name);
-            if !path.exists() {
+            if path.exists() {
+                check_step(&path, interval)?;
+            } else {
                 let options = CreateOptions {
                     step: Step { units: interval, units_per_second: 1 },
                     limits: Limits::FILE,
@@ -112,6 +140,19 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_rrd_is_used_on_at_its_interval_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let to = directory.path().to_str().unwrap();
+        let start = |name: &str, interval| Recorder::start(to, name, interval).map(|_| ());
+        assert_eq!((start("x.rrd", 10), start("x.rrd", 10)), (Ok(()), Ok(())));
+        let refused = start("x.rrd", 60).unwrap_err();
+        assert!(refused.contains("every 10 s") && refused.contains("--interval 10"), "{refused}");
+        for bad in ["../evil.rrd", "/evil.rrd", "a/b.rrd", "..", ""] {
+            assert!(start(bad, 10).unwrap_err().contains("without directories"), "{bad}");
+        }
+    }
 
     #[test]
     fn every_interval_makes_an_rrd() {
