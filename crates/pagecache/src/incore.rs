@@ -106,7 +106,7 @@ pub fn look_at(
     let pages = bytes.div_ceil(kernel::page_bytes());
     let mut found = FilePages { bytes, dirty: dirty(counts.as_ref()), ..FilePages::default() };
     found.share.pages = pages;
-    // Older kernels count for everybody, but show pages to nobody else.
+    // Older kernels count for everybody, but show pages only to these users.
     let is_counted = counts.is_some() && !question.parts && !question.pages;
     found.is_known = is_counted || kernel::answers(file);
     if !found.is_known {

@@ -45,6 +45,12 @@ fn check_step(path: &Path, interval: u64) -> Result {
     }
 }
 
+/// The step in what a daemon answers to INFO: a line of the name, the type and the value.
+fn step_of_info(lines: &[Vec<u8>]) -> Option<u64> {
+    let line = lines.iter().find(|line| line.starts_with(b"step "))?;
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
 fn other_step(name: &str, step: &str, interval: u64) -> String {
     format!(
         "cannot record to \"{name}\" every {interval} s: it was made for every {step} s; give --interval {step}, or another --name"
@@ -93,6 +99,10 @@ impl Recorder {
             // One that is there is used on.
             if daemon.ask("last", &[name.as_bytes()]).is_err() {
                 daemon.ask("create", &all).map_err(|error| format!("cannot create {name}: {error}"))?;
+            } else if let Ok(answer) = daemon.ask("info", &[name.as_bytes()])
+                && let Some(step) = step_of_info(&answer.lines).filter(|step| *step != interval)
+            {
+                return Err(other_step(name, &step.to_string(), interval));
             }
             Target::Daemon(Box::new(daemon))
         };
@@ -152,6 +162,12 @@ mod tests {
         for bad in ["../evil.rrd", "/evil.rrd", "a/b.rrd", "..", ""] {
             assert!(start(bad, 10).unwrap_err().contains("without directories"), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_daemon_says_the_step() {
+        let lines = [&b"filename 2 x.rrd"[..], b"step 1 10", b"last_update 1 99"].map(<[u8]>::to_vec);
+        assert_eq!((step_of_info(&lines), step_of_info(&lines[..1])), (Some(10), None));
     }
 
     #[test]
