@@ -156,7 +156,7 @@ fn scaled(text: &str, unit: u64) -> Option<u64> {
         "t" => 4,
         _ => return None,
     };
-    let value = digits.parse::<f64>().ok()? * (unit as f64).powi(power);
+    let value = digits.trim_end().parse::<f64>().ok()? * (unit as f64).powi(power);
     // Larger numbers are no counts and no machines.
     (value.is_finite() && (0.0..1e15).contains(&value)).then_some(value as u64)
 }
