@@ -4,17 +4,24 @@
 //! Another node that leads goes on with the same backup: both have the same log, and files with the same content are the same objects.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use store::capture::Capture;
 
+use crate::keep::Keep;
 use crate::manifest;
 use crate::moments::{self, Moment};
 use crate::restore::{self, Progress, Wanted};
-use crate::run::{BackupSettings, BackupStatus, PAUSE_MAX, PAUSE_MIN, PRUNE_INTERVAL, prune_now};
+use crate::run::{
+    BackupSettings, BackupStatus, PAUSE_MAX, PAUSE_MIN, PRUNE_INTERVAL, milliseconds, prune_now,
+};
 use crate::upload::Uploader;
+
+/// How long it may take to find out whether there is a backup: who asks has another way.
+const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The replicas of a node.
 pub trait Replicas: Send + Sync {
@@ -43,91 +50,115 @@ impl BackupSettings {
     }
 }
 
-/// Sends rounds of all that the node leads, one after the other.
+/// The backups of all partitions that the node leads.
+#[derive(Default)]
+struct NodeBackup {
+    partitions: BTreeMap<u32, PartitionBackup>,
+    /// Bytes and requests of those that it leads no longer.
+    gone: [u64; 2],
+}
+
+/// Sends rounds of all that the node leads, one after the other. One that fails does not keep the others back.
 pub(crate) async fn rounds(
     settings: &BackupSettings,
     replicas: &dyn Replicas,
     status: &BackupStatus,
 ) -> Result<(), String> {
-    let mut all: BTreeMap<u32, PartitionBackup> = BTreeMap::new();
-    let (mut pause, mut gone) = (PAUSE_MIN, [0; 2]);
+    let mut node = NodeBackup::default();
+    let mut pause = PAUSE_MIN;
     loop {
-        let begun = Instant::now();
-        let is_last = status.is_stopped();
-        let led = replicas.led();
-        // In another epoch the log may go on differently after what was accepted, and another node may have sent rounds meanwhile.
-        let kept = |partition: &u32, one: &mut PartitionBackup| {
-            let stays = led.get(partition) == Some(&one.epoch);
-            if !stays {
-                let [bytes, requests] = traffic(&one.uploader);
-                gone = [gone[0] + bytes, gone[1] + requests];
-            }
-            stays
-        };
-        all.retain(kept);
-        let mut failure = None;
-        for (&partition, &epoch) in &led {
-            let one = match all.entry(partition) {
-                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::btree_map::Entry::Vacant(entry) => {
-                    let uploader = Uploader::new(settings.of_partition(partition).objects(true)?);
-                    entry.insert(PartitionBackup { epoch, uploader, complete_ms: 0, pruned: None })
-                }
-            };
-            if let Err(text) = one.round(replicas, partition).await {
-                failure = Some(format!("partition {partition}: {text}"));
-            }
-        }
-        let now = all.values().map(|one| traffic(&one.uploader));
-        let [bytes, requests] = now.fold(gone, |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
+        let (begun, is_last) = (Instant::now(), status.is_stopped());
+        let done = node.round(settings, replicas).await;
+        let [bytes, requests] = node.traffic();
         status.bytes_sent.store(bytes, Ordering::Relaxed);
         status.requests.store(requests, Ordering::Relaxed);
-        let wait = match failure {
-            None => {
-                // Of a node that leads nothing, nothing is missing.
-                let now =
-                    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-                let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-                status.complete(all.values().map(|one| one.complete_ms).min().unwrap_or(now));
+        let wait = match done {
+            Ok(complete_ms) => {
+                status.complete(complete_ms);
                 pause = PAUSE_MIN;
                 settings.interval.saturating_sub(begun.elapsed())
             }
-            Some(text) => {
+            Err(text) => {
                 status.fail(text);
+                let wait = pause;
                 pause = (pause * 2).min(PAUSE_MAX);
-                pause / 2
+                wait
             }
         };
         if is_last {
             return Ok(());
         }
         if let Some(keep) = settings.keep.as_ref().filter(|_| !status.is_stopped()) {
-            let is_due = |one: &&mut PartitionBackup| {
-                one.complete_ms > 0 && one.pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL)
-            };
-            // One at a time, so that the rounds of all others need not wait for long.
-            if let Some(one) = all.values_mut().find(is_due) {
-                one.pruned = Some(Instant::now());
-                prune_now(&mut one.uploader, keep).await;
-            }
+            node.prune_one(keep).await;
         }
         status.pause(wait).await;
     }
+}
+
+impl NodeBackup {
+    /// A round of each. Returns from when on all is sent, in milliseconds since the epoch.
+    async fn round(&mut self, settings: &BackupSettings, replicas: &dyn Replicas) -> Result<i64, String> {
+        // Of a node that leads nothing, nothing is missing.
+        let mut complete_ms = milliseconds(SystemTime::now());
+        let led = replicas.led();
+        // In another epoch the log may go on differently after what was accepted, and another node may have sent rounds meanwhile.
+        let is_over = |partition: &u32, one: &mut PartitionBackup| led.get(partition) != Some(&one.epoch);
+        for (_, one) in self.partitions.extract_if(.., is_over) {
+            self.gone = sum(self.gone, traffic(&one.uploader));
+        }
+        let mut failure = Ok(());
+        for (&partition, &epoch) in &led {
+            match self.round_of(settings, replicas, (partition, epoch)).await {
+                Ok(time_ms) => complete_ms = complete_ms.min(time_ms),
+                Err(text) => failure = Err(format!("partition {partition}: {text}")),
+            }
+        }
+        failure.map(|()| complete_ms)
+    }
+
+    async fn round_of(
+        &mut self,
+        settings: &BackupSettings,
+        replicas: &dyn Replicas,
+        (partition, epoch): (u32, u32),
+    ) -> Result<i64, String> {
+        let one = match self.partitions.entry(partition) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let uploader = Uploader::new(settings.of_partition(partition).objects(true)?);
+                entry.insert(PartitionBackup { epoch, uploader, complete_ms: 0, pruned: None })
+            }
+        };
+        let (capture, mark) = replicas.capture(partition)?;
+        one.uploader.round(&capture, Some(&mark)).await.map_err(|error| error.to_string())?;
+        one.complete_ms = capture.time_ms;
+        Ok(capture.time_ms)
+    }
+
+    /// Removes what is not kept of one of them, so that the rounds of all others need not wait for long.
+    async fn prune_one(&mut self, keep: &Keep) {
+        let is_due = |one: &&mut PartitionBackup| {
+            one.complete_ms > 0 && one.pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL)
+        };
+        if let Some(one) = self.partitions.values_mut().find(is_due) {
+            one.pruned = Some(Instant::now());
+            prune_now(&mut one.uploader, keep).await;
+        }
+    }
+
+    fn traffic(&self) -> [u64; 2] {
+        self.partitions.values().map(|one| traffic(&one.uploader)).fold(self.gone, sum)
+    }
+}
+
+fn sum(one: [u64; 2], other: [u64; 2]) -> [u64; 2] {
+    [one[0] + other[0], one[1] + other[1]]
 }
 
 /// Bytes sent and requests made.
 fn traffic(uploader: &Uploader) -> [u64; 2] {
     let traffic = &uploader.objects.traffic;
     [&traffic.bytes_sent, &traffic.requests].map(|count| count.load(Ordering::Relaxed))
-}
-
-impl PartitionBackup {
-    async fn round(&mut self, replicas: &dyn Replicas, partition: u32) -> Result<(), String> {
-        let (capture, mark) = replicas.capture(partition)?;
-        self.uploader.round(&capture, Some(&mark)).await.map_err(|error| error.to_string())?;
-        self.complete_ms = capture.time_ms;
-        Ok(())
-    }
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
@@ -138,11 +169,14 @@ fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, Strin
 /// Whether there is a backup of a partition.
 ///
 /// # Errors
-/// When the place cannot be used, or its server fails.
+/// When the place cannot be used, or its server fails or takes long.
 pub fn has_backup(settings: &BackupSettings, partition: u32) -> Result<bool, String> {
     let objects = settings.of_partition(partition).objects(false)?;
-    block_on(async { manifest::newest(&objects).await.map_err(|error| error.to_string()) })
-        .map(|newest| newest.is_some_and(|newest| newest.next_message().is_some()))
+    let newest = block_on(async {
+        let found = tokio::time::timeout(LOOK_PATIENCE, manifest::newest(&objects)).await;
+        found.map_err(|_| "its server does not answer".to_string())?.map_err(|error| error.to_string())
+    })?;
+    Ok(newest.is_some_and(|newest| newest.next_message().is_some()))
 }
 
 /// Makes the replica of a partition in a directory, which must be empty or not there. It has to go on at the message of offset `first` or a later one.

@@ -237,6 +237,11 @@ async fn round(uploader: &mut Uploader, engine: &dyn Engine) -> Result<Capture, 
     }
 }
 
+/// A time in milliseconds since the epoch.
+pub(crate) fn milliseconds(time: SystemTime) -> i64 {
+    i64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
+
 /// Removes what is not kept.
 pub(crate) async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
     let now = SystemTime::now();
@@ -254,8 +259,7 @@ pub(crate) async fn prune_now(uploader: &mut Uploader, keep: &Keep) {
             return;
         }
     }
-    let now_ms =
-        i64::try_from(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+    let now_ms = milliseconds(now);
     match prune(&uploader.objects, keep, Pruning { grace: GRACE, now_ms, is_forced: false }).await {
         Ok(done) => {
             tracing::info!(

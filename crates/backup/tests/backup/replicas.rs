@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use roundel_backup::location::Access;
 use roundel_backup::objects::Limits;
@@ -52,14 +52,22 @@ fn settings(to: &Path) -> BackupSettings {
     }
 }
 
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < until, "no {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn wait_for_rounds(status: &BackupStatus, more: u64) {
     use std::sync::atomic::Ordering::Relaxed;
     let count = || status.rounds.load(Relaxed);
     let wanted = count() + more;
-    while count() < wanted {
+    wait_until("rounds", || {
         assert_eq!(status.failure(), None);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        count() >= wanted
+    });
 }
 
 #[test]
@@ -114,17 +122,17 @@ fn a_partition_that_fails_does_not_keep_others_back_and_a_hole_makes_no_replica(
     let subject = Subject::open(&dir.path().join("store"));
     subject.create_all();
     (0..12).for_each(|step| subject.step(step));
-    let led = BTreeMap::from([(2, 1), (9, 1), (11, 1)]);
+    // The place of one cannot be used.
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("partition-0007"), "a file").unwrap();
+    let led = BTreeMap::from([(2, 1), (7, 1), (9, 1), (11, 1)]);
     let node = Arc::new(OneStore { subject, led: Mutex::new(led), next: Mutex::new(1) });
     let (status, settings) = (Arc::new(BackupStatus::default()), settings(&place));
     let backed = Backed::Replicas(Arc::clone(&node) as Arc<dyn Replicas>);
     let running = Running::start(settings.clone(), backed, Arc::clone(&status), || {}).unwrap();
-    while !(has_backup(&settings, 2).is_ok_and(|has| has) && has_backup(&settings, 11).is_ok_and(|has| has)) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    while status.failure().is_none() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let has = |partition| has_backup(&settings, partition).is_ok_and(|has| has);
+    wait_until("backups of the others", || has(2) && has(11));
+    wait_until("failure", || status.failure().is_some());
     assert_eq!(status.failure().unwrap(), "partition 9: this one fails");
     drop(running);
     // The largest object is one with rows.
