@@ -24,7 +24,7 @@ use crate::lock::lock;
 use crate::log::{LogError, ReplicatedLog};
 use crate::members::{Beat, Known, Members, Note, ReplicaBeat};
 use crate::message::{Content, Message, WriterId};
-use crate::partition::{Copier, Home, Replica, ReplicaCopy, ReplicaOptions, SharedCopier};
+use crate::partition::{BackupPlace, Copier, Home, Replica, ReplicaCopy, ReplicaOptions, SharedCopier};
 use crate::routes::{NodeAddress, Route, Routes};
 
 /// How often a node says that it lives.
@@ -54,8 +54,8 @@ pub struct NodeOptions {
     pub patience: Duration,
     /// How often it says that it lives.
     pub beat: Duration,
-    /// Who makes a replica of a backup, when no other node has it.
-    pub backup: Option<Arc<dyn Copier>>,
+    /// Where replicas are made of that no other node has.
+    pub backup: Option<Arc<dyn BackupPlace>>,
 }
 
 /// Why a node cannot start.

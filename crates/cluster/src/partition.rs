@@ -52,16 +52,27 @@ pub trait Home: Send + Sync {
     fn put_aside(&self) -> io::Result<String>;
 }
 
-/// Who fetches replicas: from other nodes, or from a backup.
+/// Who fetches replicas from other nodes.
 pub trait Copier: Send + Sync {
-    /// Whether another node has the partition ready, or there is a backup of it.
+    /// Whether another node has the partition ready.
     fn has_source(&self, partition: u32) -> bool;
-    /// Makes a copy of its store in a directory, which may have an earlier attempt in it. The copy is of use only if it goes on at the message of
-    /// offset `first` or a later one, since the log has no earlier ones.
+    /// Makes a copy of its store in a directory, which may have an earlier attempt in it.
     ///
     /// # Errors
     /// When no node gives one; the system's.
-    fn copy(&self, partition: u32, first: u64, into: &Path) -> io::Result<()>;
+    fn copy(&self, partition: u32, into: &Path) -> io::Result<()>;
+}
+
+/// Where replicas are backed up to.
+pub trait BackupPlace: Send + Sync {
+    /// Whether there is a backup of the partition; not, if that cannot be found out within some seconds.
+    fn has_backup(&self, partition: u32) -> bool;
+    /// Makes a replica of it in a directory that is not there. It is of use only if it goes on at the message of offset `first` or a later one, since
+    /// the log has no earlier ones.
+    ///
+    /// # Errors
+    /// When there is none of that kind; the system's.
+    fn restore(&self, partition: u32, first: u64, into: &Path) -> io::Result<()>;
 }
 
 /// Who that is, once it is there.
@@ -83,8 +94,8 @@ pub struct ReplicaOptions {
     pub patience: Duration,
     /// Who fetches it from another node, when the log does not have all of it.
     pub copier: SharedCopier,
-    /// Who makes it of a backup, when no other node has it.
-    pub backup: Option<Arc<dyn Copier>>,
+    /// Where it is made of when no other node has it.
+    pub backup: Option<Arc<dyn BackupPlace>>,
 }
 
 /// What a replica is at some moment.

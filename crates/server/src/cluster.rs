@@ -15,7 +15,7 @@ use cluster::handshake::Membership;
 use cluster::log::ReplicatedLog;
 use cluster::log::directory::DirectoryLog;
 use cluster::node::{BEAT, Node, NodeOptions};
-use cluster::partition::Copier;
+use cluster::partition::BackupPlace;
 use cluster::routes::Routes;
 use cluster::serve::Listener;
 use cluster::tls::NodeTls;
@@ -165,7 +165,7 @@ fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
     Ok(secret)
 }
 
-/// Starts the node, of which the stores are opened as `store` says, in `directory`. What no other node has, `backup` may have.
+/// Starts the node, of which the stores are opened as `store` says, in `directory`. What no other node has is made of `backup`.
 ///
 /// # Errors
 /// A text for the operator.
@@ -173,7 +173,7 @@ pub fn open(
     settings: &ClusterSettings,
     directory: &Path,
     store: stripes::Options,
-    backup: Option<Arc<dyn Copier>>,
+    backup: Option<Arc<dyn BackupPlace>>,
 ) -> Result<(Arc<ClusterEngine>, Arc<Node>), String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("[cluster] {what}: {error}");
     let membership = settings.membership()?;

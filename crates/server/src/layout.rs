@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::cluster::node::Node;
 #[cfg(feature = "backup")]
-use ::cluster::partition::Copier;
+use ::cluster::partition::BackupPlace;
 use protocol::rrdcached::address::Address;
 use store::awaited::{Awaited, AwaitedDisk};
 use store::disk::Disk;
@@ -19,7 +19,7 @@ use store::{daemon_address, filenames, identity};
 
 use crate::cluster;
 #[cfg(feature = "backup")]
-use crate::cluster::backed::BackupCopier;
+use crate::cluster::backed::ReplicaBackups;
 use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
 
@@ -147,7 +147,8 @@ pub fn open_node(settings: &Settings) -> Result<(Arc<dyn Engine>, Arc<Node>), St
         return Err("[cluster] needs layout = \"stripes\"".to_string());
     };
     #[cfg(feature = "backup")]
-    let backup = settings.backup.clone().map(|backup| Arc::new(BackupCopier(backup)) as Arc<dyn Copier>);
+    let backup =
+        settings.backup.clone().map(|backup| Arc::new(ReplicaBackups(backup)) as Arc<dyn BackupPlace>);
     #[cfg(not(feature = "backup"))]
     let backup = None;
     let options = stripes_options(stripes, settings);

@@ -83,7 +83,7 @@ impl Copier for Hub {
         !self.sources(partition).is_empty()
     }
 
-    fn copy(&self, partition: u32, _first: u64, into: &Path) -> io::Result<()> {
+    fn copy(&self, partition: u32, into: &Path) -> io::Result<()> {
         let mut failure = io::Error::other("no other node has this partition ready");
         for node in self.sources(partition) {
             if into.exists() {

@@ -1,7 +1,6 @@
 //! The thread of a replica: it opens the store at the mark, and gives it what the partition says from there on.
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Weak};
@@ -14,7 +13,7 @@ use store::stripes::{Options, ShardOptions, Stripes};
 use store::tail::Reach;
 
 use super::marks::Confirmed;
-use super::{Copier, ReplicaOptions, Settled, Shared, sender};
+use super::{ReplicaOptions, Settled, Shared, sender};
 use crate::log::{LogError, LogReader, Stored};
 use crate::message::{Content, Message, Verdict};
 
@@ -104,8 +103,8 @@ pub(super) fn run(shared: &Arc<Shared>) {
             Err(Fault::Lacks(why)) => match fetch(shared) {
                 Ok(()) => continue,
                 Err(error) => {
-                    // Slower than a copy, and better than none, as long as the log has everything.
-                    replays_all = true;
+                    // Slower than a copy, and better than none, as long as the log has everything. A node that has it is asked again.
+                    replays_all = !has_source(shared);
                     format!("{why}; and it cannot be copied: {error}")
                 }
             },
@@ -121,42 +120,39 @@ pub(super) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Fetches the store from another node, or else from a backup.
-fn fetch(shared: &Shared) -> io::Result<()> {
-    let Shared { options, log, .. } = shared;
-    let directory = options.home.directory().ok_or_else(|| io::Error::other("it is not in a directory"))?;
-    let copy = directory.with_extension("copying");
-    let first = log.bounds(options.partition).map_err(io::Error::other)?.start;
-    let nodes = || options.copier.get().filter(|nodes| nodes.has_source(options.partition));
-    if options.backup.is_some() {
-        // Other nodes have the newest state; at the start they are not known at once.
-        let until = Instant::now() + ACQUAINTANCE;
-        while nodes().is_none() && !shared.is_stopping() && Instant::now() < until {
-            drop(shared.wait(shared.state(), READ_PATIENCE));
-        }
-    }
-    match (nodes(), &options.backup) {
-        (Some(nodes), Some(backup)) => {
-            nodes.copy(options.partition, first, &copy).or_else(|error| {
-                tracing::warn!(partition = options.partition, %error, "it cannot be copied from another node");
-                of_backup(&**backup, options.partition, first, &copy)
-            })?;
-        }
-        (Some(nodes), None) => nodes.copy(options.partition, first, &copy)?,
-        (None, Some(backup)) => of_backup(&**backup, options.partition, first, &copy)?,
-        (None, None) => return Err(io::Error::other("no other node has this partition ready")),
-    }
-    options.home.replace_by(&copy)?;
-    shared.counters.copied.fetch_add(1, Ordering::Relaxed);
-    tracing::info!(partition = options.partition, "the replica is copied");
-    Ok(())
+/// Whether another node has it ready.
+fn has_source(shared: &Shared) -> bool {
+    let copier = shared.options.copier.get();
+    copier.is_some_and(|copier| copier.has_source(shared.options.partition))
 }
 
-fn of_backup(backup: &dyn Copier, partition: u32, first: u64, copy: &Path) -> io::Result<()> {
-    if copy.exists() {
-        std::fs::remove_dir_all(copy)?;
+/// Fetches the store from another node, or else from a backup.
+fn fetch(shared: &Shared) -> io::Result<()> {
+    let ReplicaOptions { partition, home, copier, backup, .. } = &shared.options;
+    let directory = home.directory().ok_or_else(|| io::Error::other("it is not in a directory"))?;
+    let copy = directory.with_extension("copying");
+    // Other nodes have the newest state; at the start they are not known at once.
+    let until = Instant::now() + if backup.is_some() { ACQUAINTANCE } else { Duration::ZERO };
+    while !has_source(shared) && !shared.is_stopping() && Instant::now() < until {
+        drop(shared.wait(shared.state(), READ_PATIENCE));
     }
-    backup.copy(partition, first, copy).map_err(|error| io::Error::other(format!("of its backup: {error}")))
+    let copied = match copier.get() {
+        Some(nodes) => nodes.copy(*partition, &copy),
+        None => Err(io::Error::other("this node is not connected to others yet")),
+    };
+    copied.or_else(|error| {
+        let Some(backup) = backup else { return Err(error) };
+        let first = shared.log.bounds(*partition).map_err(io::Error::other)?.start;
+        if copy.exists() {
+            std::fs::remove_dir_all(&copy)?;
+        }
+        let restored = backup.restore(*partition, first, &copy);
+        restored.map_err(|other| io::Error::other(format!("{error}; of its backup: {other}")))
+    })?;
+    home.replace_by(&copy)?;
+    shared.counters.copied.fetch_add(1, Ordering::Relaxed);
+    tracing::info!(partition, "the replica is copied");
+    Ok(())
 }
 
 fn put_aside(shared: &Shared, why: String) -> String {
@@ -218,7 +214,11 @@ impl Life {
         }
         let bounds = shared.log.bounds(options.partition)?;
         let is_long = bounds.end - bounds.start > REPLAYED_MAX;
-        if mark.is_none() && is_long && !replays_all && has_source(shared) {
+        let has_copy = || {
+            let backup = options.backup.as_ref();
+            has_source(shared) || backup.is_some_and(|backup| backup.has_backup(options.partition))
+        };
+        if mark.is_none() && is_long && !replays_all && has_copy() {
             return Err(Fault::Lacks(format!(
                 "{} messages would have to be read",
                 bounds.end - bounds.start
@@ -321,9 +321,6 @@ impl Life {
                 self.flush()?;
                 return Ok(End::Stopped);
             }
-            if let Some(why) = self.shared.state().aside.take() {
-                return Err(Fault::Differs(why));
-            }
             let patience = match self.pending.bytes.is_empty() {
                 true if in_vain < IDLE_AFTER => READ_PATIENCE,
                 true => IDLE_PATIENCE,
@@ -359,6 +356,9 @@ impl Life {
         let (partition, writer) = (self.shared.options.partition, self.shared.options.writer);
         let epoch = {
             let mut state = self.shared.state();
+            if let Some(why) = state.aside.take() {
+                return Err(Fault::Differs(why));
+            }
             if let Some(fault) = state.fault.clone() {
                 return Err(Fault::Passing(fault));
             }
@@ -501,9 +501,13 @@ impl Life {
 
     fn check(&mut self) -> Result<(), Fault> {
         self.checked = Instant::now();
-        let state = self.shared.state();
-        let (leads, end) = (state.leads, state.accepted.whole);
+        let mut state = self.shared.state();
+        let (leads, end, aside) = (state.leads, state.accepted.whole, state.aside.take());
         drop(state);
+        // Where messages follow each other, nothing else is looked at.
+        if let Some(why) = aside {
+            return Err(Fault::Differs(why));
+        }
         if leads && end.offset > self.checked_at.offset + CHECK_BYTES_MIN {
             self.engine.check_copies()?;
             self.checked_at = end;
@@ -519,11 +523,6 @@ impl Life {
             .write_mark(&*self.disk, &self.identity, &sync)
             .map_err(|error| passing("cannot write the mark of the replica", error))
     }
-}
-
-fn has_source(shared: &Shared) -> bool {
-    let ReplicaOptions { partition, copier, backup, .. } = &shared.options;
-    [copier.get(), backup.as_ref()].into_iter().flatten().any(|copier| copier.has_source(*partition))
 }
 
 /// Begins another life at a moment, and returns its number.

@@ -40,6 +40,30 @@ pub fn are_well(server: &Server, nodes: &[&str]) -> bool {
     partitions.len() == 8 && partitions.iter().all(is_well)
 }
 
+fn create_all(server: &Server) {
+    for number in 0..DIRECTORIES {
+        assert!(server.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
+    }
+}
+
+/// So many messages in one partition that a copy or a backup of it is less work than they are.
+fn add_messages(server: &Server) {
+    assert!(server.say(&format!("CREATE other/x.rrd {CREATE}")).starts_with("0 "));
+    let mut client = server.client();
+    for second in 1..1500 {
+        client.ask(&format!("UPDATE other/x.rrd {}:{second}", 1_000_000_000 + second)).unwrap();
+    }
+}
+
+/// Removes the stores of all partitions of a node; says where they were.
+fn remove_partitions(server: &Server) -> Vec<std::path::PathBuf> {
+    let all = server.store().read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let all: Vec<_> = all.filter(|path| path.display().to_string().contains("/partition-")).collect();
+    assert_eq!(all.len(), 8);
+    all.iter().for_each(|path| std::fs::remove_dir_all(path).unwrap());
+    all
+}
+
 fn update_all(server: &Server, second: usize) {
     for number in 0..DIRECTORIES {
         let line = format!("UPDATE {} {}:{}", name(number), 1_000_000_000 + second, second * 100 + number);
@@ -126,9 +150,7 @@ fn metrics_say_what_a_node_leads_lacks_and_what_the_cluster_is_short_of() {
     a.start();
     b.start();
     wait_until("both to have everything", || are_well(&a, &["a", "b"]) && are_well(&b, &["a", "b"]));
-    for number in 0..DIRECTORIES {
-        assert!(a.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
-    }
+    create_all(&a);
     update_all(&a, 1);
     wait_until("each partition to be led once", || {
         figure(http[0], "leads").0 + figure(http[1], "leads").0 == 8
@@ -233,15 +255,8 @@ fn a_third_node_takes_the_place_of_one_that_is_emptied() {
     a.start();
     b.start();
     wait_until("both to have everything", || are_well(a, &["a", "b"]));
-    for number in 0..DIRECTORIES {
-        assert!(a.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
-    }
-    // So many messages in one partition that it is copied, rather than made of them.
-    assert!(a.say(&format!("CREATE other/x.rrd {CREATE}")).starts_with("0 "));
-    let mut client = a.client();
-    for second in 1..1500 {
-        client.ask(&format!("UPDATE other/x.rrd {}:{second}", 1_000_000_000 + second)).unwrap();
-    }
+    create_all(a);
+    add_messages(a);
     update_all(a, 1);
     let whole = a.dump("other/x.rrd");
     c.start();
@@ -278,15 +293,8 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
     ));
     a.start();
     wait_until("a leader of everything", || are_well(&a, &["a"]));
-    for number in 0..DIRECTORIES {
-        assert!(a.say(&format!("CREATE {} {CREATE}", name(number))).starts_with("0 "));
-    }
-    // So many messages in one partition that its backup is less work than they are.
-    assert!(a.say(&format!("CREATE other/x.rrd {CREATE}")).starts_with("0 "));
-    let mut client = a.client();
-    for second in 1..1500 {
-        client.ask(&format!("UPDATE other/x.rrd {}:{second}", 1_000_000_000 + second)).unwrap();
-    }
+    create_all(&a);
+    add_messages(&a);
     update_all(&a, 1);
     let rounds = || {
         let text = http_get(http, "/metrics").unwrap_or_default();
@@ -299,10 +307,7 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
     update_all(&a, 2);
     let whole = a.dump("other/x.rrd");
     a.kill();
-    let lost = a.store().read_dir().unwrap().map(|entry| entry.unwrap().path());
-    let lost: Vec<_> = lost.filter(|path| path.display().to_string().contains("/partition-")).collect();
-    assert_eq!(lost.len(), 8);
-    lost.iter().for_each(|path| std::fs::remove_dir_all(path).unwrap());
+    let lost = remove_partitions(&a);
     a.start();
     wait_until("a leader of everything", || are_well(&a, &["a"]));
     check_all(&a, 2);
@@ -311,9 +316,10 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
     assert!(a.log().contains("making a replica of its backup"));
     update_all(&a, 3);
     // Each partition's backup is one of a store, too, for those who leave the cluster or lose it.
+    let of = |path: &std::path::PathBuf| place.join(path.file_name().unwrap());
     let files = parent.path().join("files");
-    for partition in lost.iter().map(|path| path.file_name().unwrap()) {
-        let (from, store) = (place.join(partition), parent.path().join(partition));
+    for path in &lost {
+        let (from, store) = (of(path), parent.path().join(path.file_name().unwrap()));
         a.tool(&["backup", "verify", "--from", from.to_str().unwrap()]);
         a.tool(&["restore", "--from", from.to_str().unwrap(), "--to", store.to_str().unwrap()]);
         a.tool(&["export", "--all", "--from", store.to_str().unwrap(), "--to", files.to_str().unwrap()]);
@@ -324,6 +330,18 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
     let list = || a.client().ask("LIST RECURSIVE /").unwrap().lines.join("\n");
     wait_until("the node's own RRD", || list().contains("roundel/a/daemon.rrd"));
     assert!(!list().contains("roundel/daemon.rrd"));
+    // A backup with a hole makes no replica; then all messages are read, as long as the log has them.
+    a.kill();
+    for path in &lost {
+        std::fs::remove_dir_all(of(path).join("objects")).unwrap();
+    }
+    remove_partitions(&a);
+    a.start();
+    wait_until("a leader of everything", || are_well(&a, &["a"]));
+    check_all(&a, 3);
+    assert_eq!(a.dump("other/x.rrd"), whole);
+    assert!(a.log().contains("of its backup"), "it says why");
+    assert_eq!(figure(http, "copied_total").0, 0);
 }
 
 /// Archives of all functions, some of which have unknown rows and unfinished ones.

@@ -10,7 +10,7 @@ use backup::replicas::{self, Replicas};
 use backup::restore::Progress;
 use backup::run::BackupSettings;
 use cluster::node::Node;
-use cluster::partition::Copier;
+use cluster::partition::BackupPlace;
 use store::capture::Capture;
 
 /// The log says how far a restore is whenever so many bytes have come.
@@ -32,18 +32,18 @@ impl Replicas for NodeReplicas {
     }
 }
 
-/// A backup as the last place to fetch a replica from.
-pub struct BackupCopier(pub BackupSettings);
+/// The place of backups.
+pub struct ReplicaBackups(pub BackupSettings);
 
-impl Copier for BackupCopier {
-    fn has_source(&self, partition: u32) -> bool {
+impl BackupPlace for ReplicaBackups {
+    fn has_backup(&self, partition: u32) -> bool {
         replicas::has_backup(&self.0, partition).unwrap_or_else(|error| {
             tracing::warn!(partition, %error, "it is not known whether the partition has a backup");
             false
         })
     }
 
-    fn copy(&self, partition: u32, first: u64, into: &Path) -> io::Result<()> {
+    fn restore(&self, partition: u32, first: u64, into: &Path) -> io::Result<()> {
         tracing::info!(partition, from = %self.0.to, "making a replica of its backup");
         let told = Told { partition, done: AtomicU64::new(0) };
         replicas::restore(&self.0, (partition, first), into, &told).map_err(io::Error::other)
