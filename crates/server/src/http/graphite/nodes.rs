@@ -158,6 +158,13 @@ pub fn find(
     }
 }
 
+/// The node that a directory or an RRD in a directory is.
+fn child_node(directory: &[u8], child: &Child<'_>) -> String {
+    let own = &child.name()[directory.len()..];
+    let ending: &[u8] = if matches!(child, Child::Directory(..)) { b"/" } else { b".rrd" };
+    node(own.strip_suffix(ending).unwrap_or(own))
+}
+
 struct Walk<'a> {
     list: &'a NameList,
     budget: &'a Budget,
@@ -197,21 +204,11 @@ impl Walk<'_> {
         let list = self.list;
         for child in list.page(directory, b"", usize::MAX).children {
             self.examine()?;
-            let name = child.name();
-            let own = &name[directory.len()..];
+            let node = child_node(directory, &child);
             match child {
-                Child::Directory(..) => {
-                    let node = node(&own[..own.len() - 1]);
-                    if glob.matches(&node) {
-                        self.directory(name, path, &node, rest)?;
-                    }
-                }
-                Child::Rrd(_) => {
-                    let node = node(own.strip_suffix(b".rrd").unwrap_or(own));
-                    if glob.matches(&node) {
-                        self.rrd(name, path, &node, rest)?;
-                    }
-                }
+                _ if !glob.matches(&node) => {}
+                Child::Directory(name, _) => self.directory(name, path, &node, rest)?,
+                Child::Rrd(name) => self.rrd(name, path, &node, rest)?,
             }
         }
         Ok(())
@@ -224,15 +221,10 @@ impl Walk<'_> {
         let list = self.list;
         for child in list.page(directory, b"", usize::MAX).children {
             self.examine()?;
-            let name = child.name();
-            let own = &name[directory.len()..];
+            let node = child_node(directory, &child);
             match child {
-                Child::Directory(..) => {
-                    let node = node(&own[..own.len() - 1]);
-                    self.levels(name, &format!("{path}{node}."), rest)?;
-                }
-                Child::Rrd(_) if rest.len() < 2 && self.pushed.is_none() => {
-                    let node = node(own.strip_suffix(b".rrd").unwrap_or(own));
+                Child::Directory(name, _) => self.levels(name, &format!("{path}{node}."), rest)?,
+                Child::Rrd(name) if rest.len() < 2 && self.pushed.is_none() => {
                     self.rrd(name, path, &node, &all)?;
                 }
                 Child::Rrd(_) => {}

@@ -229,6 +229,7 @@ fn refusals_are_texts_that_say_what_to_do() {
         (&*format!("target={shifts}"), "calls"),
         (&*format!("target={}", "a".repeat(70_000)), "more than 65536"),
         (&*"target=a&".repeat(2001), "more than 2000 targets"),
+        (&*format!("target=a&x={}", "y".repeat(300_000)), "longer than"),
     ] {
         let format = if target.contains("format") { "" } else { "&format=json" };
         let answer = request(&roundel, "POST", "/render", &format!("{target}{format}"));

@@ -111,6 +111,7 @@ fn refusals_are_those_of_prometheus() {
     let roundel = filled("");
     let deep = "(".repeat(10_000);
     let huge = encoded(&format!("rrd_temp{{a=~\"{}\"}}", "((x{1000}){1000}){1000}"));
+    let selectors = |count: usize| (0..count).map(|number| format!("match[]=a{number}&")).collect::<String>();
     for (target, status, kind) in [
         ("query?query=sum(".to_owned(), 400, "bad_data"),
         ("query".to_owned(), 400, "bad_data"),
@@ -121,6 +122,7 @@ fn refusals_are_those_of_prometheus() {
         ("query_range?query=1&start=0&end=1&step=0".to_owned(), 400, "bad_data"),
         ("query_range?query=1&start=0&end=11001&step=1".to_owned(), 400, "bad_data"),
         ("series".to_owned(), 400, "bad_data"),
+        (format!("series?{}", selectors(1_001)), 400, "bad_data"),
         (
             "query?query=rrd_temp%2Bon(ds)rrd_temp".to_owned() + &format!("&time={}", START + 600),
             422,
