@@ -38,10 +38,13 @@ fn far_from_the_edges_it_is_the_staircase() {
         assert!((got / want - 1.0).abs() < 0.05, "{preset:?}: {got} and not {want}");
         // All that is written stays, and its predecessors do not.
         let levels = geometry.staircase(1);
-        let pages = 1.15 * levels.last().unwrap().pages_per_rrd as f64;
+        // Beyond the last step's edge, which the formula for LRU has at 1.15 for MRTG and Cacti, and before whole rings stay, which for collectd
+        // begins at 1.15.
+        let beyond = if preset == Preset::Collectd { 1.15 } else { 1.3 };
+        let pages = beyond * levels.last().unwrap().pages_per_rrd as f64;
         let setup = Setup { cache_pages: (500.0 * pages) as u64, passes: 576, ..setup };
         let (got, want) = (faults(&setup), geometry.faults_hot());
-        assert!((got / want - 1.0).abs() < 0.65, "{preset:?}: {got} and not {want}");
+        assert!((got / want - 1.0).abs() < 0.5, "{preset:?}: {got} and not {want}");
     }
 }
 
