@@ -8,17 +8,22 @@ import { GRAPH, HOSTILE, PAGES } from './places.mjs';
 const CHANGED = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 const PHONE = { width: 360, height: 740 };
 
+/** An open page is accessible: light and wide, then dark and on a phone. */
+async function accessible(page) {
+  assert.equal(await page.locator('h1').count(), 1);
+  assert.deepEqual(await violations(page), []);
+  await page.setViewportSize(PHONE);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= PHONE.width, `${wide} pixels wide`);
+  assert.deepEqual(await violations(page, CHANGED), []);
+}
+
 for (const [name, path] of Object.entries(PAGES)) {
   check(`${name} is accessible: light and wide, dark and on a phone`, async (page) => {
     const response = await open(page, path);
     assert.equal(response.status(), 200);
-    assert.equal(await page.locator('h1').count(), 1);
-    assert.deepEqual(await violations(page), []);
-    await page.setViewportSize(PHONE);
-    await page.emulateMedia({ colorScheme: 'dark' });
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(wide <= PHONE.width, `${wide} pixels wide`);
-    assert.deepEqual(await violations(page, CHANGED), []);
+    await accessible(page);
   });
 
   check(`${name} works without script`, { javaScriptEnabled: false }, async (page) => {
@@ -39,13 +44,7 @@ const CLUSTER = process.env.ROUNDEL_PAGE_CLUSTER ?? '';
 
 check('the cluster is accessible: light and wide, dark and on a phone', { allowed: [CLUSTER] }, async (page) => {
   assert.equal((await page.goto(`${CLUSTER}/cluster`)).status(), 200);
-  assert.equal(await page.locator('h1').count(), 1);
-  assert.deepEqual(await violations(page), []);
-  await page.setViewportSize(PHONE);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= PHONE.width, `${wide} pixels wide`);
-  assert.deepEqual(await violations(page, CHANGED), []);
+  await accessible(page);
 });
 
 check('the cluster without script: nodes, partitions, drain and fill', { allowed: [CLUSTER], javaScriptEnabled: false }, async (page) => {
