@@ -41,12 +41,13 @@ class Context:
 class Results:
     """What was measured, in a file."""
 
-    def __init__(self, path, facts):
+    def __init__(self, path, facts, again):
+        """A run that was complete is gone on with only to measure some of it `again`."""
         self.path = path
         self.kept = {}
         if path.exists():
             self.kept = json.loads(path.read_text())
-        if self.kept.get("facts") != facts or self.kept.get("complete"):
+        if self.kept.get("facts") != facts or (self.kept.get("complete") and not again):
             self.kept = {"facts": facts, "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "parts": {}, "complete": False}
             self.save()
 
@@ -144,7 +145,7 @@ def main():
     machine.end_on_signals()
     lock = alone(path.parent)
     context = Context(given.roundel, Path(given.work).resolve(), given.full)
-    results = Results(path, machine.facts(context.roundel))
+    results = Results(path, machine.facts(context.roundel), given.again)
     modules = {name: importlib.import_module(name) for name in chosen}
     if given.again:
         for name in chosen:

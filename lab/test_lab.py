@@ -83,13 +83,14 @@ class Lab(unittest.TestCase):
     def test_a_run_goes_on_unless_something_else_is_measured(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "lab.json"
-            results = run.Results(path, {"kernel": "1"})
+            results = run.Results(path, {"kernel": "1"}, False)
             results.put("r4", "a", {"seconds": 1})
-            self.assertTrue(run.Results(path, {"kernel": "1"}).has("r4", "a"))
-            self.assertFalse(run.Results(path, {"kernel": "2"}).has("r4", "a"))
+            self.assertTrue(run.Results(path, {"kernel": "1"}, False).has("r4", "a"))
+            self.assertFalse(run.Results(path, {"kernel": "2"}, False).has("r4", "a"))
             complete = {"facts": {"kernel": "1"}, "parts": {"r4": {"a": {}}}, "complete": True}
             path.write_text(json.dumps(complete))
-            self.assertFalse(run.Results(path, {"kernel": "1"}).has("r4", "a"))
+            self.assertTrue(run.Results(path, {"kernel": "1"}, True).has("r4", "a"))
+            self.assertFalse(run.Results(path, {"kernel": "1"}, False).has("r4", "a"))
 
 
 if __name__ == "__main__":
