@@ -27,5 +27,6 @@ mod room;
 pub mod routes;
 pub mod serve;
 mod stream;
+pub mod succession;
 pub mod tls;
 pub mod wire;

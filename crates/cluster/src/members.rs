@@ -49,6 +49,30 @@ pub struct ReplicaBeat {
     pub is_ready: bool,
     /// The offset of the next message.
     pub next: u64,
+    /// How far it is on its way to another log.
+    #[serde(default)]
+    pub stage: Stage,
+}
+
+/// How far a replica is on its way to another log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Stage {
+    /// The partition is not sealed, as far as it has read.
+    #[default]
+    Open,
+    /// It has everything of the log that it is a copy of.
+    Sealed,
+    /// And what the next log begins with: if that has more partitions, the replica is divided.
+    Prepared,
+}
+
+/// The end of a log: all partitions are sealed, and go on in another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Succession {
+    /// The identity of the log that follows.
+    pub next: String,
+    /// Partitions with RRDs that it has: as many as this one, or a multiple.
+    pub partitions: u32,
 }
 
 /// What stands in the last partition.
@@ -58,6 +82,8 @@ pub enum Note {
     Beat(Beat),
     /// Who should have what.
     Plan(Plan),
+    /// The cluster goes on in another log.
+    Succession(Succession),
 }
 
 /// A node as the others know it.
@@ -93,12 +119,13 @@ pub struct Members {
     own: WriterId,
     nodes: BTreeMap<String, Known>,
     plan: Plan,
+    succession: Option<Succession>,
 }
 
 impl Members {
     /// As a process that has read nothing yet.
     pub fn new(own: WriterId) -> Members {
-        Members { own, nodes: BTreeMap::new(), plan: Plan::default() }
+        Members { own, nodes: BTreeMap::new(), plan: Plan::default(), succession: None }
     }
 
     /// Takes the next note. True: it was an own beat, so that some time has passed.
@@ -108,6 +135,11 @@ impl Members {
                 if plan.version > self.plan.version {
                     self.plan = plan;
                 }
+                false
+            }
+            Note::Succession(succession) => {
+                // Partitions may be sealed for the first already.
+                self.succession.get_or_insert(succession);
                 false
             }
             Note::Beat(beat) => {
@@ -134,6 +166,11 @@ impl Members {
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The log that follows, if there is to be another one.
+    pub fn succession(&self) -> Option<&Succession> {
+        self.succession.as_ref()
     }
 
     /// Those that may have replicas: all that were there lately and are not to be emptied.
@@ -205,7 +242,7 @@ mod tests {
             epoch,
             leads,
             is_ready: true,
-            next: 0,
+            ..ReplicaBeat::default()
         };
         let replicas = replicas.iter().map(replica).collect();
         Note::Beat(Beat { name: name.into(), zone: name.into(), replicas, ..Beat::default() })
@@ -276,8 +313,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_log_that_is_to_follow_counts() {
+        let mut members = Members::new(1);
+        let to = |next: &str| Succession { next: next.into(), partitions: 1 };
+        assert_eq!(members.succession(), None);
+        members.take(2, Note::Succession(to("b")));
+        members.take(2, Note::Succession(to("c")));
+        assert_eq!(members.succession(), Some(&to("b")));
+        // Of a node of an earlier version.
+        let old = r#"{"partition":1,"epoch":2,"leads":true,"is_ready":true,"next":3}"#;
+        assert_eq!(serde_json::from_str::<ReplicaBeat>(old).unwrap().stage, Stage::Open);
+    }
+
+    #[test]
     fn a_note_is_its_json() {
-        for note in [beat("a", &[(3, 4, true)]), plan(7, &["a", "b"])] {
+        let succession = Note::Succession(Succession { next: "other".into(), partitions: 16 });
+        for note in [beat("a", &[(3, 4, true)]), plan(7, &["a", "b"]), succession] {
             let text = serde_json::to_vec(&note).unwrap();
             assert_eq!(serde_json::from_slice::<Note>(&text).unwrap(), note);
         }

@@ -22,11 +22,17 @@ const COVERED_FROM: usize = 8;
 /// A running node, drawn at random at each start: one that was started again is another writer.
 pub type WriterId = u64;
 
+/// Who leads a partition of which the log is sealed, or has no claim yet.
+pub const NO_WRITER: WriterId = 0;
+
 /// What a message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'b> {
     /// Its writer leads the partition from here on.
-    Claim,
+    Claim {
+        /// Where what its writer has accepted of the partition ends. That is only looked at after another log: all go on at one place.
+        from: Position,
+    },
     /// Records of the partition's log, from a position on.
     Records {
         /// Where they begin.
@@ -38,6 +44,13 @@ pub enum Content<'b> {
     },
     /// For the nodes to read, and without effect on the partition: that a node lives, and what it has.
     Note(&'b [u8]),
+    /// Nothing that follows counts: the partition goes on in another log.
+    Seal {
+        /// Its identity.
+        next: &'b str,
+    },
+    /// The first message of a partition that goes on after another log. A replica that does not have what was before lacks it.
+    Continues,
 }
 
 /// A message of a partition.
@@ -93,9 +106,11 @@ impl Message<'_> {
     pub fn encode(&self) -> Vec<u8> {
         let start = Position::default();
         let (kind, is_whole, from, body): (u8, bool, Position, &[u8]) = match self.content {
-            Content::Claim => (1, true, start, &[]),
+            Content::Claim { from } => (1, true, from, &[]),
             Content::Records { from, bytes, is_whole } => (2, is_whole, from, bytes),
             Content::Note(bytes) => (3, true, start, bytes),
+            Content::Seal { next } => (4, true, start, next.as_bytes()),
+            Content::Continues => (5, true, start, &[]),
         };
         let mut out = Vec::with_capacity(ENVELOPE_BYTES + body.len());
         out.extend_from_slice(&MAGIC);
@@ -137,9 +152,13 @@ impl<'b> Message<'b> {
         }
         let from = Position { generation: u32_at(20), offset: u64_at(32) };
         let content = match (version, kind) {
-            (VERSION, 1) => Content::Claim,
+            (VERSION, 1) => Content::Claim { from },
             (VERSION, 2) => Content::Records { from, bytes: body, is_whole },
             (VERSION, 3) => Content::Note(body),
+            (VERSION, 4) => {
+                Content::Seal { next: std::str::from_utf8(body).map_err(|_| NotMessage::Damaged)? }
+            }
+            (VERSION, 5) => Content::Continues,
             _ => return Err(NotMessage::Newer { version, kind }),
         };
         Ok(Message { partition: u32_at(12), epoch: u32_at(16), writer: u64_at(24), content })
@@ -157,6 +176,8 @@ pub struct Accepted {
     pub end: Position,
     /// Where the last of them ended with which all records were whole.
     pub whole: Position,
+    /// Nothing more will be accepted.
+    pub is_sealed: bool,
 }
 
 /// What a message does.
@@ -164,6 +185,11 @@ pub struct Accepted {
 pub enum Verdict<'b> {
     /// Its writer leads from now on. What is not whole by then is no part of the partition's log.
     Leads,
+    /// No message counts after this one. What is not whole by then is no part of the partition's log.
+    Seals {
+        /// The log in which the partition goes on.
+        next: &'b str,
+    },
     /// These bytes are the next ones.
     Append(&'b [u8]),
     /// They follow something that did not come: a leader writes records once those before were accepted, so who finds this lacks something that the
@@ -177,10 +203,25 @@ impl Accepted {
     /// Takes the next message of the log, and says what it does.
     pub fn take<'b>(&mut self, message: &Message<'b>) -> Verdict<'b> {
         match message.content {
+            _ if self.is_sealed => Verdict::Nothing,
+            // The first leader after another log goes on where that was sealed, or this replica is no copy of the same.
+            Content::Claim { from }
+                if message.epoch > self.epoch
+                    && self.epoch > 0
+                    && self.leader == NO_WRITER
+                    && from != self.whole =>
+            {
+                Verdict::Gap
+            }
             // Of several claims of one epoch the first counts.
-            Content::Claim if message.epoch > self.epoch => {
+            Content::Claim { .. } if message.epoch > self.epoch => {
                 (self.epoch, self.leader, self.end) = (message.epoch, message.writer, self.whole);
                 Verdict::Leads
+            }
+            Content::Seal { next } if message.epoch > self.epoch => {
+                (self.epoch, self.leader, self.end) = (message.epoch, NO_WRITER, self.whole);
+                self.is_sealed = true;
+                Verdict::Seals { next }
             }
             // What begins before was stored twice. A leader that does not see its records accepted appends them again.
             Content::Records { from, bytes, is_whole }
@@ -199,7 +240,11 @@ impl Accepted {
             {
                 Verdict::Gap
             }
-            Content::Claim | Content::Records { .. } | Content::Note(_) => Verdict::Nothing,
+            Content::Claim { .. }
+            | Content::Records { .. }
+            | Content::Note(_)
+            | Content::Seal { .. }
+            | Content::Continues => Verdict::Nothing,
         }
     }
 }
@@ -209,6 +254,7 @@ mod tests {
     use super::*;
 
     const FROM: Position = Position { generation: 0, offset: 96 };
+    const CLAIM: Content<'static> = Content::Claim { from: FROM };
 
     fn message<'b>(epoch: u32, writer: WriterId, content: Content<'b>) -> Message<'b> {
         Message { partition: 7, epoch, writer, content }
@@ -225,7 +271,9 @@ mod tests {
     #[test]
     fn a_message_is_its_bytes_and_damage_is_found() {
         for content in [
-            Content::Claim,
+            CLAIM,
+            Content::Seal { next: "kafka abc" },
+            Content::Continues,
             records(96, b"records"),
             part(96, b"re"),
             Content::Note(b"alive"),
@@ -244,7 +292,7 @@ mod tests {
                 assert!(Message::decode(&changed).is_err(), "bit {bit}");
             }
         }
-        let mut newer = message(1, 1, Content::Claim).encode();
+        let mut newer = message(1, 1, CLAIM).encode();
         newer[3] = 2;
         assert_eq!(Message::decode(&newer), Err(NotMessage::Newer { version: 2, kind: 1 }));
     }
@@ -253,34 +301,71 @@ mod tests {
     fn the_first_claim_of_an_epoch_ends_all_earlier_ones() {
         let mut accepted = Accepted { end: FROM, whole: FROM, ..Accepted::default() };
         assert_eq!(accepted.take(&message(0, 0, records(96, b"too early"))), Verdict::Nothing);
-        assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Leads);
-        assert_eq!(accepted.take(&message(1, 11, Content::Claim)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, CLAIM)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(1, 11, CLAIM)), Verdict::Nothing);
         assert_eq!(accepted.take(&message(1, 11, records(96, b"a"))), Verdict::Nothing);
         assert_eq!(accepted.take(&message(1, 10, records(96, b"ab"))), Verdict::Append(b"ab"));
         // Stored twice, and after a gap.
         assert_eq!(accepted.take(&message(1, 10, records(96, b"ab"))), Verdict::Nothing);
         assert_eq!(accepted.take(&message(1, 10, records(99, b"d"))), Verdict::Gap);
-        assert_eq!(accepted.take(&message(2, 11, Content::Claim)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(2, 11, CLAIM)), Verdict::Leads);
         // The former leader does not know yet.
         assert_eq!(accepted.take(&message(1, 10, records(98, b"c"))), Verdict::Nothing);
-        assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, CLAIM)), Verdict::Nothing);
         assert_eq!(accepted.take(&message(2, 11, Content::Note(b"x"))), Verdict::Nothing);
         assert_eq!(accepted.take(&message(2, 11, records(98, b"C"))), Verdict::Append(b"C"));
-        assert_eq!(accepted, Accepted { epoch: 2, leader: 11, end: FROM.plus(3), whole: FROM.plus(3) });
+        let end = FROM.plus(3);
+        assert_eq!(accepted, Accepted { epoch: 2, leader: 11, end, whole: end, is_sealed: false });
     }
 
     #[test]
     fn a_record_that_its_leader_could_not_complete_is_none() {
         let mut accepted = Accepted::default();
-        assert_eq!(accepted.take(&message(1, 10, Content::Claim)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(1, 10, CLAIM)), Verdict::Leads);
         assert_eq!(accepted.take(&message(1, 10, records(0, b"ab"))), Verdict::Append(b"ab"));
         assert_eq!(accepted.take(&message(1, 10, part(2, b"c"))), Verdict::Append(b"c"));
         assert_eq!((accepted.end.offset, accepted.whole.offset), (3, 2));
         let mut other = accepted;
-        assert_eq!(accepted.take(&message(2, 11, Content::Claim)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(2, 11, CLAIM)), Verdict::Leads);
         assert_eq!(accepted.take(&message(1, 10, records(3, b"d"))), Verdict::Nothing);
         assert_eq!(accepted.take(&message(2, 11, records(2, b"D"))), Verdict::Append(b"D"));
         assert_eq!(other.take(&message(1, 10, records(3, b"d"))), Verdict::Append(b"d"));
         assert_eq!(other.whole.offset, 4);
+    }
+
+    #[test]
+    fn after_a_seal_nothing_counts() {
+        let mut accepted = Accepted::default();
+        let seal = Content::Seal { next: "other" };
+        assert_eq!(accepted.take(&message(0, 10, seal)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, CLAIM)), Verdict::Leads);
+        assert_eq!(accepted.take(&message(1, 10, records(0, b"ab"))), Verdict::Append(b"ab"));
+        assert_eq!(accepted.take(&message(1, 10, part(2, b"c"))), Verdict::Append(b"c"));
+        // Of an epoch that is over: its writer did not know.
+        assert_eq!(accepted.take(&message(1, 11, seal)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(2, 11, seal)), Verdict::Seals { next: "other" });
+        let sealed = accepted;
+        assert_eq!((sealed.end.offset, sealed.whole.offset, sealed.leader), (2, 2, 0));
+        for late in [records(2, b"d"), records(3, b"d"), CLAIM, seal, Content::Continues] {
+            for (epoch, writer) in [(1, 10), (2, 0), (2, 11), (3, 11)] {
+                assert_eq!(accepted.take(&message(epoch, writer, late)), Verdict::Nothing);
+            }
+        }
+        assert_eq!(accepted, sealed);
+    }
+
+    #[test]
+    fn the_first_leader_after_another_log_begins_where_that_was_sealed() {
+        let entered = Accepted { epoch: 5, leader: NO_WRITER, end: FROM, whole: FROM, is_sealed: false };
+        let mut accepted = entered;
+        let stray = Content::Claim { from: FROM.plus(1) };
+        assert_eq!(accepted.take(&message(1, 10, Content::Continues)), Verdict::Nothing);
+        // Of a node that has nothing of what was before.
+        assert_eq!(accepted.take(&message(1, 10, stray)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(6, 10, stray)), Verdict::Gap);
+        assert_eq!(accepted, entered);
+        assert_eq!(accepted.take(&message(6, 11, CLAIM)), Verdict::Leads);
+        // Later ones may have written theirs before they had read all.
+        assert_eq!(accepted.take(&message(7, 10, stray)), Verdict::Leads);
     }
 }

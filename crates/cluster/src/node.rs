@@ -4,6 +4,7 @@
 //! and gives up replicas as the plan says, has them claim what none leads, and makes a new plan when nodes have come or gone.
 
 mod govern;
+mod moving;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -23,9 +24,10 @@ use crate::check::{CheckAnswer, CheckRequest, Placement, Replicas, Verification}
 use crate::lock::lock;
 use crate::log::{LogError, ReplicatedLog};
 use crate::members::{Beat, Known, Members, Note, ReplicaBeat};
-use crate::message::{Content, Message, WriterId};
+use crate::message::WriterId;
 use crate::partition::{BackupPlace, Copier, Home, Replica, ReplicaCopy, ReplicaOptions, SharedCopier};
 use crate::routes::{NodeAddress, Route, Routes};
+use crate::succession;
 
 /// How often a node says that it lives.
 pub const BEAT: Duration = Duration::from_millis(500);
@@ -65,6 +67,8 @@ pub enum NodeError {
     Log(LogError),
     /// The log has too few partitions: one is for the nodes themselves.
     TooFewPartitions(u32),
+    /// The stores of this node are not of this log: why, and what to do.
+    OtherLog(String),
     /// No thread could be started, or the directory cannot be used.
     Io(io::Error),
 }
@@ -77,6 +81,7 @@ impl std::fmt::Display for NodeError {
                 f,
                 "the replicated log has {count} partitions, and at least 2 are needed: the last one is for the nodes themselves"
             ),
+            NodeError::OtherLog(why) => f.write_str(why),
             NodeError::Io(error) => write!(f, "cannot start the node: {error}"),
         }
     }
@@ -115,6 +120,7 @@ struct Inner {
     peers: OnceLock<Arc<dyn Replicas>>,
     verification: Mutex<Option<Verification>>,
     is_draining: AtomicBool,
+    divisions: moving::Divisions,
     stopping: AtomicBool,
 }
 
@@ -125,9 +131,9 @@ fn random_number() -> io::Result<u64> {
     Ok(u64::from_le_bytes(random))
 }
 
-/// The identity of a partition's store.
-fn identity(cluster: &str, partition: u32) -> Identity {
-    let name = format!("{cluster}/{partition}");
+/// The identity of the store of one of so many partitions: those of another number of them are other stores.
+fn identity(cluster: &str, partition: u32, partitions: u32) -> Identity {
+    let name = format!("{cluster}/{partition}/{partitions}");
     Identity { id: xxh3_128(name.as_bytes()).to_le_bytes(), seed: xxh3_64(name.as_bytes()), shard_count: 1 }
 }
 
@@ -180,6 +186,7 @@ impl Node {
             return Err(NodeError::TooFewPartitions(count));
         }
         std::fs::create_dir_all(&options.directory)?;
+        moving::enter(&options.directory, moving::Owner { log: log.identity()?, partitions: count - 1 })?;
         let writer = random_number()?;
         let inner = Arc::new(Inner {
             options,
@@ -192,6 +199,7 @@ impl Node {
             peers: OnceLock::new(),
             verification: Mutex::default(),
             is_draining: false.into(),
+            divisions: moving::Divisions::default(),
             stopping: false.into(),
         });
         inner.open_kept()?;
@@ -254,6 +262,7 @@ impl Node {
                 tracing::error!("a bug ended a thread of the node");
             }
         }
+        self.inner.divisions.join();
         let replicas = std::mem::take(&mut *lock(&self.inner.replicas));
         std::thread::scope(|scope| {
             for replica in replicas.values() {
@@ -349,7 +358,7 @@ impl Inner {
         let options = ReplicaOptions {
             partition,
             writer: self.writer,
-            identity: identity(&self.options.cluster, partition),
+            identity: identity(&self.options.cluster, partition, self.partitions),
             store: self.options.store.clone(),
             home: Box::new(Directory(directory)),
             patience: self.options.patience,
@@ -387,6 +396,7 @@ impl Inner {
                 leads: status.leads,
                 is_ready: replica.is_ready(),
                 next: status.next,
+                stage: self.stage(*partition, status.sealed_for.as_deref()),
             }
         });
         Beat {
@@ -401,10 +411,7 @@ impl Inner {
     }
 
     fn write_note(&self, note: &Note) -> Result<(), LogError> {
-        let body = serde_json::to_vec(note).map_err(|error| LogError::Refused(error.to_string()))?;
-        let (partition, writer) = (self.partitions, self.writer);
-        let message = Message { partition, epoch: 0, writer, content: Content::Note(&body) };
-        self.log.append(partition, &message.encode())
+        succession::write_note(&*self.log, self.partitions, self.writer, note)
     }
 
     fn write_beats(&self) {

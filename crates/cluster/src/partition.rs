@@ -6,6 +6,7 @@
 
 mod check;
 mod copy;
+mod divide;
 mod life;
 mod marks;
 mod sender;
@@ -24,6 +25,7 @@ use store::replication::Position;
 use store::stripes::Stripes;
 
 pub use copy::{CopyFile, CopyFileKind, CopyHead, ReplicaCopy, assemble};
+pub use divide::Part;
 
 use crate::lock::lock;
 use crate::log::{LogError, ReplicatedLog};
@@ -115,6 +117,8 @@ pub struct ReplicaStatus {
     pub end: Position,
     /// Where the partition ended when this replica was last opened.
     pub seen_end: u64,
+    /// The log in which the partition goes on, once this replica has everything of the present one.
+    pub sealed_for: Option<String>,
     /// Why it does not go on, if it does not.
     pub fault: Option<String>,
 }
@@ -171,6 +175,8 @@ struct Shared {
     log: Arc<dyn ReplicatedLog>,
     /// It is to lead, if no other replica does by then.
     wants_lead: AtomicBool,
+    /// It is to seal the partition for this log, while it leads.
+    seals_for: OnceLock<String>,
     stopping: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
@@ -193,6 +199,8 @@ struct State {
     /// The last moment at which everything accepted was whole, and in the store.
     settled: Settled,
     fault: Option<String>,
+    /// The log in which the partition goes on.
+    sealed_for: Option<String>,
     /// The store that is open is to be put aside: why.
     aside: Option<String>,
 }
@@ -242,6 +250,7 @@ impl Replica {
             options,
             log,
             wants_lead: false.into(),
+            seals_for: OnceLock::new(),
             stopping: false.into(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -288,6 +297,11 @@ impl Replica {
         self.shared.wants_lead.store(wants, Ordering::Release);
     }
 
+    /// Has it end the partition in this log whenever it leads: the partition goes on in the log of identity `next`.
+    pub fn seal(&self, next: &str) {
+        let _ = self.shared.seals_for.set(next.to_owned());
+    }
+
     /// What it is now.
     pub fn status(&self) -> ReplicaStatus {
         let state = self.shared.state();
@@ -299,6 +313,7 @@ impl Replica {
             next: state.settled.next,
             end: state.settled.accepted.whole,
             seen_end: state.seen_end,
+            sealed_for: state.sealed_for.clone().filter(|_| state.settled.accepted.is_sealed),
             fault: state.fault.clone(),
         }
     }

@@ -35,6 +35,14 @@ impl Plan {
         places.filter_map(|place| self.members.get(usize::from(*place))).map(|member| &*member.name)
     }
 
+    /// The plan of a cluster with so many partitions, a multiple of those of this one: each has the nodes of the one that it comes from:
+    /// names are divided by the remainder of their hash ([`crate::key`]).
+    pub fn divided(&self, partitions: u32) -> Plan {
+        let count = (self.replicas.len() as u32).max(1);
+        let of = |partition| self.replicas.get((partition % count) as usize).cloned().unwrap_or_default();
+        Plan { replicas: (0..partitions).map(of).collect(), ..self.clone() }
+    }
+
     /// The plan for these members, with `count` replicas of each of `partitions`, as many of them as possible as they are now. `None` when
     /// this plan is good.
     pub fn next(&self, members: &BTreeSet<Member>, partitions: u32, count: usize) -> Option<Plan> {
@@ -250,6 +258,17 @@ mod tests {
         check(&again, 2);
         assert_eq!(moved(&without, &again), 32);
         assert_eq!(again.version, 3);
+    }
+
+    #[test]
+    fn what_is_divided_stays_on_its_nodes() {
+        let all = members(2, 3);
+        let before = Plan::default().next(&all, 8, 2).unwrap();
+        let after = before.divided(24);
+        for partition in 0..24 {
+            assert!(after.nodes(partition).eq(before.nodes(partition % 8)), "{partition}");
+        }
+        assert_eq!((after.version, after.replicas.len()), (before.version, 24));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! file in the tree, which [`adopt`] imports.
 
 mod adopt;
+mod contents;
 mod homes;
 mod lost;
 mod modified;

@@ -1,15 +1,14 @@
 //! What a node does about what it reads of the others.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Inner;
 use crate::lock::lock;
 use crate::log::{LogError, LogReader};
 use crate::members::{Members, Note};
-use crate::message::{Content, Message};
+use crate::succession::{NOTES_AT_START, note_of};
 
-/// Notes that are read at the start: all nodes' beats of some minutes, with the plan among them.
-const NOTES_AT_START: u64 = 20_000;
 /// Own beats between two looks at whether the plan is good: those that start at the same time are planned for together.
 const PLAN_BEATS: u32 = 10;
 /// Own beats between two times that a plan is written again, so that a node that starts finds it among the last notes.
@@ -22,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Reads the notes until the node stops.
-pub(super) fn run(inner: &Inner) {
+pub(super) fn run(inner: &Arc<Inner>) {
     let mut reader: Option<Box<dyn LogReader>> = None;
     let mut govern = Govern { inner, beats: 0 };
     while !inner.is_stopping() {
@@ -54,7 +53,7 @@ fn open(inner: &Inner) -> Result<Box<dyn LogReader>, LogError> {
 }
 
 struct Govern<'i> {
-    inner: &'i Inner,
+    inner: &'i Arc<Inner>,
     /// Own beats since the start.
     beats: u32,
 }
@@ -62,13 +61,7 @@ struct Govern<'i> {
 impl Govern<'_> {
     fn take(&mut self, offset: u64, bytes: &[u8]) {
         let inner = self.inner;
-        let note = match Message::decode(bytes) {
-            Ok(Message { content: Content::Note(body), writer, .. }) => serde_json::from_slice::<Note>(body)
-                .map(|note| (writer, note))
-                .map_err(|error| error.to_string()),
-            Ok(_) => Err("it is no note".into()),
-            Err(error) => Err(error.to_string()),
-        };
+        let note = note_of(bytes).and_then(|note| note.ok_or_else(|| "it is no note".into()));
         let (writer, note) = match note {
             Ok(note) => note,
             Err(error) => {
@@ -94,13 +87,21 @@ impl Govern<'_> {
         self.plan(&members);
         self.have_what_is_planned(&members);
         self.claim(&members);
+        if let Some(succession) = members.succession() {
+            self.inner.succeed(succession);
+        }
     }
 
-    /// Makes a new plan, if that is this node's business.
+    /// Makes a new plan, if that is this node's business, and repeats what a node that starts has to know.
     fn plan(&self, members: &Members) {
         let inner = self.inner;
         if members.planner() != Some(&*inner.options.name) {
             return;
+        }
+        if let Some(succession) = members.succession().filter(|_| self.beats.is_multiple_of(REPEAT_BEATS))
+            && let Err(error) = inner.write_note(&Note::Succession(succession.clone()))
+        {
+            tracing::warn!(%error, "which log follows cannot be written again");
         }
         let next = match self.beats.is_multiple_of(PLAN_BEATS) {
             true => members.plan().next(&members.eligible(), inner.partitions, inner.options.replication),

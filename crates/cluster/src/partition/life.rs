@@ -187,6 +187,9 @@ struct Life {
     /// The end of the partition when the reader was opened.
     caught_up_at: u64,
     pending: Pending,
+    /// Its store was made in this life.
+    is_new: bool,
+    /// When it last wrote a claim or a seal.
     claimed: Option<Instant>,
     /// The epochs that it has claimed. A claim of an earlier life must not be taken for one of these: what that life wrote may follow it.
     claims: Vec<u32>,
@@ -206,12 +209,12 @@ impl Life {
             .open()
             .map_err(|error| passing("cannot open the directory of the replica", error))?;
         let mark = Mark::load(&*disk).map_err(|error| Fault::Passing(error.to_string()))?;
-        if let Some(mark) = mark.as_ref().filter(|mark| mark.log != identity) {
-            return Err(Fault::Passing(format!(
-                "this replica is a copy of the log \"{}\", and the log is now \"{identity}\": is another topic meant, or was it made again?",
-                mark.log
-            )));
-        }
+        let settled = match &mark {
+            None => Settled::default(),
+            Some(mark) if mark.log == identity => Settled::of_mark(mark),
+            Some(mark) if mark.sealed_for.as_ref() == Some(&identity) => Settled::in_next_log(mark),
+            Some(mark) => return Err(of_another_log(shared, &mark.log, &identity)),
+        };
         let bounds = shared.log.bounds(options.partition)?;
         let is_long = bounds.end - bounds.start > REPLAYED_MAX;
         let has_copy = || {
@@ -224,12 +227,13 @@ impl Life {
                 bounds.end - bounds.start
             )));
         }
-        let settled = mark.as_ref().map(Settled::of_mark).unwrap_or_default();
         if settled.next < bounds.start {
             return Err(LogError::Gone { first: bounds.start }.into());
         }
         let end = settled.accepted.whole;
         let life = begin_life(shared, settled);
+        shared.state().sealed_for =
+            mark.as_ref().and_then(|mark| mark.sealed_for.clone()).filter(|_| settled.accepted.is_sealed);
         let engine = Arc::new(open_store(shared, &disk, &identity, life, end)?);
         let here = engine.moment().first().copied().unwrap_or_default();
         if here != end {
@@ -252,6 +256,7 @@ impl Life {
             reader,
             caught_up_at: bounds.end,
             pending,
+            is_new: mark.is_none(),
             claimed: None,
             claims: Vec::new(),
             marked: Instant::now(),
@@ -354,7 +359,7 @@ impl Life {
     /// What is to be done beside reading.
     fn look_around(&mut self) -> Result<(), Fault> {
         let (partition, writer) = (self.shared.options.partition, self.shared.options.writer);
-        let epoch = {
+        let (epoch, from) = {
             let mut state = self.shared.state();
             if let Some(why) = state.aside.take() {
                 return Err(Fault::Differs(why));
@@ -368,19 +373,35 @@ impl Life {
                 return Err(Fault::Passing("its store takes no changes".into()));
             }
             let wants = self.shared.wants_lead.load(Ordering::Acquire);
-            let waits = self.claimed.is_some_and(|claimed| claimed.elapsed() < CLAIM_PATIENCE);
-            if !wants || waits || state.leads || !state.is_caught_up {
+            let may_claim = state.is_caught_up && !state.leads && !state.accepted.is_sealed;
+            if !wants || !may_claim || self.waits_for_an_epoch() {
                 return Ok(());
             }
-            state.accepted.epoch + 1
+            (state.accepted.epoch + 1, state.accepted.whole)
         };
         self.claimed = Some(Instant::now());
         self.claims.push(epoch);
-        let claim = Message { partition, epoch, writer, content: Content::Claim }.encode();
+        let claim = Message { partition, epoch, writer, content: Content::Claim { from } }.encode();
         if let Err(error) = self.shared.append(&claim) {
             tracing::warn!(partition, %error, "the replicated log did not take a claim");
         }
         Ok(())
+    }
+
+    /// Whether it wrote a claim or a seal just now.
+    fn waits_for_an_epoch(&self) -> bool {
+        self.claimed.is_some_and(|claimed| claimed.elapsed() < CLAIM_PATIENCE)
+    }
+
+    /// As the leader, ends the partition in this log, if that is wanted. What was decided and is not accepted by then does not count.
+    fn seal(&mut self, epoch: u32) {
+        let Some(next) = self.shared.seals_for.get().filter(|_| !self.waits_for_an_epoch()) else { return };
+        let (partition, writer) = (self.shared.options.partition, self.shared.options.writer);
+        let seal = Message { partition, epoch: epoch + 1, writer, content: Content::Seal { next } }.encode();
+        if let Err(error) = self.shared.append(&seal) {
+            tracing::warn!(partition, %error, "the replicated log did not take the seal of the partition; it is tried again");
+        }
+        self.claimed = Some(Instant::now());
     }
 
     /// Takes the next message.
@@ -403,6 +424,10 @@ impl Life {
         };
         match verdict {
             Verdict::Leads => return self.begin_epoch(),
+            Verdict::Seals { next } => {
+                self.shared.state().sealed_for = Some(next.to_owned());
+                return self.begin_epoch();
+            }
             Verdict::Append(bytes) if leads => {
                 tracing::trace!(partition, bytes = bytes.len(), "read back");
                 self.engine.acknowledged(0, accepted.whole);
@@ -421,6 +446,10 @@ impl Life {
                     accepted.end
                 );
                 return Err(Fault::Differs(at(&what)));
+            }
+            Verdict::Nothing if self.is_new && message.content == Content::Continues => {
+                let what = "the partition goes on after another log, of which this replica has nothing";
+                return Err(Fault::Lacks(at(&what)));
             }
             Verdict::Nothing => {}
         }
@@ -475,13 +504,24 @@ impl Life {
             let state = self.shared.state();
             (state.accepted, state.leads)
         };
-        if led {
+        if accepted.is_sealed {
+            tracing::info!(
+                partition,
+                epoch = accepted.epoch,
+                "the partition is sealed: it goes on in another log"
+            );
+        } else if led {
             tracing::warn!(partition, epoch = accepted.epoch, "another node leads this partition now");
+        }
+        if led {
             let mut state = self.shared.state();
             state.settled = Settled { accepted, next: state.next };
             return Ok(Some(End::Resigned));
         }
         self.settle();
+        if accepted.is_sealed {
+            self.mark()?;
+        }
         if accepted.leader != writer || !self.claims.contains(&accepted.epoch) {
             return Ok(None);
         }
@@ -502,7 +542,8 @@ impl Life {
     fn check(&mut self) -> Result<(), Fault> {
         self.checked = Instant::now();
         let mut state = self.shared.state();
-        let (leads, end, aside) = (state.leads, state.accepted.whole, state.aside.take());
+        let (leads, accepted, aside) = (state.leads, state.accepted, state.aside.take());
+        let end = accepted.whole;
         drop(state);
         // Where messages follow each other, nothing else is looked at.
         if let Some(why) = aside {
@@ -511,6 +552,9 @@ impl Life {
         if leads && end.offset > self.checked_at.offset + CHECK_BYTES_MIN {
             self.engine.check_copies()?;
             self.checked_at = end;
+        }
+        if leads {
+            self.seal(accepted.epoch);
         }
         Ok(())
     }
@@ -532,6 +576,20 @@ fn begin_life(shared: &Shared, settled: Settled) -> u64 {
     (state.accepted, state.next, state.settled) = (settled.accepted, settled.next, settled);
     (state.leads, state.is_caught_up, state.aside) = (false, false, None);
     state.life
+}
+
+/// Why a replica of another log cannot go on in this one.
+fn of_another_log(shared: &Shared, own: &str, identity: &str) -> Fault {
+    let what = format!("this replica is a copy of the log \"{own}\", and the log is now \"{identity}\"");
+    match has_source(shared) {
+        // Others were sealed for this log, so that it is the right one.
+        true => Fault::Differs(format!(
+            "{what}, in which other nodes go on: it was not there when that was sealed"
+        )),
+        false => Fault::Passing(format!(
+            "{what}: is another topic meant, or was it made again? After a seal that this node has not read, start it once more with the former log"
+        )),
+    }
 }
 
 fn open_store(

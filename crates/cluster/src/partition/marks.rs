@@ -10,7 +10,7 @@ use store::replication::{Confirmation, Mark, Position};
 
 use super::{Settled, Shared};
 use crate::lock::lock;
-use crate::message::Accepted;
+use crate::message::{Accepted, NO_WRITER};
 
 /// How often a wait looks whether the shard is stopping.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -19,7 +19,17 @@ impl Settled {
     /// The moment that a mark says.
     pub(super) fn of_mark(mark: &Mark) -> Settled {
         let Mark { next, epoch, leader, end, .. } = *mark;
-        Settled { accepted: Accepted { epoch, leader, end, whole: end }, next }
+        let is_sealed = mark.sealed_for.is_some();
+        Settled { accepted: Accepted { epoch, leader, end, whole: end, is_sealed }, next }
+    }
+
+    /// The moment at which a replica goes on in the next log, after the one of its mark.
+    pub(super) fn in_next_log(mark: &Mark) -> Settled {
+        let Mark { epoch, end, .. } = *mark;
+        Settled {
+            accepted: Accepted { epoch, leader: NO_WRITER, end, whole: end, is_sealed: false },
+            next: 0,
+        }
     }
 }
 
@@ -43,8 +53,10 @@ impl Shared {
 
     /// The mark of the last settled moment.
     pub(super) fn mark(&self, identity: &str) -> Mark {
-        let Settled { accepted: Accepted { epoch, leader, whole: end, .. }, next } = self.state().settled;
-        Mark { log: identity.to_owned(), next, epoch, leader, end }
+        let state = self.state();
+        let Settled { accepted: Accepted { epoch, leader, whole: end, is_sealed, .. }, next } = state.settled;
+        let sealed_for = state.sealed_for.clone().filter(|_| is_sealed);
+        Mark { log: identity.to_owned(), next, epoch, leader, end, sealed_for }
     }
 }
 

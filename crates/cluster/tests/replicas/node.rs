@@ -7,7 +7,14 @@ use std::time::{Duration, Instant};
 use roundel_cluster::log::ReplicatedLog;
 use roundel_cluster::members::Known;
 use roundel_cluster::node::{Node, NodeOptions};
+use roundel_cluster::partition::Replica;
 use roundel_cluster::routes::Routes;
+use roundel_cluster::succession::{Move, SuccessionError};
+use roundel_cluster::{key, node::NodeError};
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::when::Step;
+use store::engine::{CreateRequest, Engine, StreamPosition};
+use store::name::RrdName;
 use store::stripes::Options;
 
 use crate::simulated::{NodeLog, SimLog};
@@ -15,7 +22,11 @@ use crate::simulated::{NodeLog, SimLog};
 const PARTITIONS: u32 = 4;
 
 fn start(root: &Path, name: &str, zone: &str, log: &Arc<NodeLog>) -> Node {
-    let options = NodeOptions {
+    Node::start(options(root, name, zone), Arc::clone(log) as Arc<dyn ReplicatedLog>).unwrap()
+}
+
+fn options(root: &Path, name: &str, zone: &str) -> NodeOptions {
+    NodeOptions {
         cluster: "test".into(),
         name: name.into(),
         zone: zone.into(),
@@ -26,8 +37,7 @@ fn start(root: &Path, name: &str, zone: &str, log: &Arc<NodeLog>) -> Node {
         patience: Duration::from_secs(5),
         beat: Duration::from_millis(20),
         backup: None,
-    };
-    Node::start(options, Arc::clone(log) as Arc<dyn ReplicatedLog>).unwrap()
+    }
 }
 
 /// Waits until something is true of the nodes.
@@ -76,7 +86,8 @@ fn nodes_share_the_partitions_and_take_over_from_each_other() {
     wait_for("shares", &[&a, &b, &c], || has(&a) == 4 && has(&b) == 2 && has(&c) == 2);
     wait_for("four leads", &[&a, &b, &c], || leads(&a) + leads(&b) + leads(&c) == 4 && leads(&a) == 2);
     wait_for("no files of what was given up", &[&a, &b, &c], || {
-        std::fs::read_dir(root.path().join("b")).unwrap().count() == 2
+        // And the file that says which log they are of.
+        std::fs::read_dir(root.path().join("b")).unwrap().count() == 2 + 1
     });
     // One that is emptied has nothing in the end, one that stops is missed at once.
     c.drain(true);
@@ -84,4 +95,130 @@ fn nodes_share_the_partitions_and_take_over_from_each_other() {
     b.stop();
     wait_for("all with the last", &[&a, &b], || leads(&a) == 4);
     assert!(a.members().node("b").is_some_and(|known| !Known::is_alive(known)));
+}
+
+/// Some RRDs of two rows each in each partition, one of them in the trash, and the position of a stream.
+fn fill(nodes: &[&Node], partitions: u32) {
+    let leader = |partition| {
+        let mut replicas = nodes.iter().filter_map(|node| node.replica(partition));
+        replicas.find_map(|replica| replica.engine_and_epoch()).map(|(engine, _)| engine)
+    };
+    let wait = |partition| {
+        wait_for("led", nodes, || leader(partition).is_some());
+        leader(partition).unwrap()
+    };
+    for number in 0..60 {
+        let text = format!("host-{number}/x.rrd");
+        let name = RrdName::new(text.as_bytes()).unwrap();
+        let engine = wait(key::partition_of(text.as_bytes(), partitions));
+        let options = CreateOptions {
+            step: Step { units: 1, units_per_second: 1 },
+            limits: Limits::STORE,
+            file_name: b"x.rrd",
+        };
+        let definition = parse_create(&options, &["DS:x:GAUGE:10:U:U", "RRA:LAST:0:1:100"]).unwrap();
+        let request = CreateRequest { definition, start: 1000, no_overwrite: true };
+        engine.create(name.clone(), request, Box::new(|made| made.unwrap()));
+        engine.updatev(&name, format!("1001:{number} 1002:7").as_bytes()).unwrap();
+    }
+    let gone = RrdName::new(b"host-7/x.rrd").unwrap();
+    wait(key::partition_of(gone.as_bytes(), partitions)).delete(&gone).unwrap();
+    let position = StreamPosition { epoch: 3, sequence: 9 };
+    wait(key::of_directory(b"agent", partitions)).set_stream_position(b"agent", position).unwrap();
+}
+
+/// What the nodes have, by name; all replicas of a partition have the same.
+fn contents(nodes: &[&Node], partitions: u32) -> Vec<String> {
+    let mut all = Vec::new();
+    for partition in 0..partitions {
+        let has = |engine: Arc<dyn Engine>| {
+            let names = engine.list(b"", true).unwrap();
+            assert!(names.iter().all(|name| key::partition_of(name, partitions) == partition));
+            let read = |name: &Vec<u8>| {
+                let name = RrdName::new(name).unwrap();
+                format!("{name} {:?}", engine.read(&name).unwrap())
+            };
+            names.iter().map(read).collect::<Vec<_>>()
+        };
+        let replicas: Vec<Arc<Replica>> = nodes.iter().filter_map(|node| node.replica(partition)).collect();
+        let each: Vec<_> = replicas.iter().filter_map(|replica| replica.engine()).map(has).collect();
+        assert!(!each.is_empty() && each.iter().all(|one| *one == each[0]), "partition {partition}");
+        all.extend(each.into_iter().next().unwrap());
+    }
+    all.sort();
+    all
+}
+
+/// Moves two nodes to a log of some partitions, and checks that all is there, and that nothing is copied.
+fn move_to(partitions: u32) {
+    let root = tempfile::tempdir().unwrap();
+    let (log, next) = (SimLog::new(2, PARTITIONS as usize + 1), SimLog::new(3, partitions as usize + 1));
+    let (a, b) = (start(root.path(), "a", "east", &log.node()), start(root.path(), "b", "west", &log.node()));
+    fill(&[&a, &b], PARTITIONS);
+    let is_level = |partition| {
+        let ends: Vec<_> =
+            [&a, &b].map(|node| node.replica(partition).map(|replica| replica.status().end)).into();
+        ends[0] == ends[1]
+    };
+    wait_for("level", &[&a, &b], || (0..PARTITIONS).all(is_level));
+    let before = contents(&[&a, &b], PARTITIONS);
+    assert_eq!(before.len(), 59);
+
+    let [log, next] = [log.node(), next.node()];
+    let splits = partitions != PARTITIONS;
+    let refused = Move::begin(&*log, &*next, !splits).err();
+    assert!(matches!(refused, Some(SuccessionError::Refused(_))), "{refused:?}");
+    let mut moved = Move::begin(&*log, &*next, splits).unwrap();
+    wait_for_move(&mut moved);
+    assert_eq!(contents(&[&a, &b], PARTITIONS), before, "what is sealed is read");
+    a.stop();
+    b.stop();
+    drop((a, b));
+
+    let (a, b) = (start(root.path(), "a", "east", &next), start(root.path(), "b", "west", &next));
+    let nodes = [&a, &b];
+    wait_for("led", &nodes, || leads(&a) + leads(&b) == partitions as usize);
+    wait_for("ready", &nodes, || {
+        nodes.iter().all(|node| {
+            has(node) == partitions as usize && node.replicas().values().all(|replica| replica.is_ready())
+        })
+    });
+    assert_eq!(contents(&nodes, partitions), before);
+    let copied = |node: &&Node| node.replicas().values().map(|replica| replica.counts().copied).sum::<u64>();
+    assert_eq!(nodes.iter().map(copied).sum::<u64>(), 0);
+    let engine = |partition| {
+        let mut engines = nodes.iter().filter_map(|node| Routes::lead(*node, partition));
+        engines.next().unwrap().0
+    };
+    let trash = engine(key::partition_of(b"host-7/x.rrd", partitions)).trash().unwrap();
+    assert_eq!(trash.len(), 1);
+    let position = engine(key::of_directory(b"agent", partitions)).stream_position(b"agent").unwrap();
+    assert_eq!(position, Some(StreamPosition { epoch: 3, sequence: 9 }));
+    // A node that was not divided does not begin with another number of partitions.
+    a.stop();
+    b.stop();
+    let other = SimLog::new(4, partitions as usize * 2 + 1).node();
+    let refused = Node::start(options(root.path(), "a", "east"), other as Arc<dyn ReplicatedLog>).err();
+    assert!(matches!(refused, Some(NodeError::OtherLog(_))), "{refused:?}");
+}
+
+fn wait_for_move(moved: &mut Move) {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let status = moved.look(Duration::from_millis(200)).unwrap();
+        if status.is_done {
+            return;
+        }
+        assert!(Instant::now() < until, "{status:?}");
+    }
+}
+
+#[test]
+fn nodes_go_on_in_another_log() {
+    move_to(PARTITIONS);
+}
+
+#[test]
+fn partitions_are_divided_where_they_are() {
+    move_to(PARTITIONS * 3);
 }

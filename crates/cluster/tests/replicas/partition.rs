@@ -2,6 +2,8 @@
 
 #[path = "checks.rs"]
 mod checks;
+#[path = "seals.rs"]
+mod seals;
 
 use std::collections::BTreeMap;
 use std::io;

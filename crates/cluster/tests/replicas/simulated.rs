@@ -62,6 +62,7 @@ impl Partition {
 
 /// The log.
 pub struct SimLog {
+    identity: String,
     state: Mutex<State>,
     grown: Condvar,
 }
@@ -70,7 +71,8 @@ impl SimLog {
     pub fn new(seed: u64, partitions: usize) -> Arc<SimLog> {
         let partitions = (0..partitions).map(|_| Partition::default()).collect();
         let state = State { random: seed.max(1), faults: Faults::default(), partitions, silent_until: None };
-        Arc::new(SimLog { state: Mutex::new(state), grown: Condvar::new() })
+        let identity = format!("simulated {seed}");
+        Arc::new(SimLog { identity, state: Mutex::new(state), grown: Condvar::new() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -152,7 +154,7 @@ impl ReplicatedLog for NodeLog {
     }
 
     fn identity(&self) -> Result<String, LogError> {
-        Ok("simulated".into())
+        Ok(self.log.identity.clone())
     }
 
     fn append(&self, partition: u32, message: &[u8]) -> Result<(), LogError> {

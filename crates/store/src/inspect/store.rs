@@ -85,10 +85,13 @@ fn describe_history(history: &History, report: &mut Report<'_>) {
 
 /// Says how far it is a copy of what a replicated log says.
 fn describe_mark(mark: &Mark, report: &mut Report<'_>) {
-    let Mark { log, next, epoch, leader, end } = mark;
+    let Mark { log, next, epoch, leader, end, sealed_for } = mark;
     report.line(format_args!(
         "a replica in epoch {epoch}, led by {leader:016x}, up to position {end}; next message {next} of the log {log}"
     ));
+    if let Some(other) = sealed_for {
+        report.line(format_args!("which is sealed: the replica goes on in the log {other}"));
+    }
 }
 
 /// Describes a manifest.

@@ -11,6 +11,8 @@ use crate::position::Position;
 
 /// Version of the text.
 const VERSION: u32 = 1;
+/// Version of the text once the log is sealed, which has a line more.
+const VERSION_SEALED: u32 = 2;
 /// The longest text.
 const TEXT_BYTES_MAX: u64 = 4096;
 
@@ -28,6 +30,8 @@ pub struct Mark {
     pub leader: u64,
     /// Where the accepted part of the store's log ends.
     pub end: Position,
+    /// Which log goes on from there, once nothing more is accepted in this one.
+    pub sealed_for: Option<String>,
 }
 
 impl Mark {
@@ -59,9 +63,13 @@ impl Mark {
 
     /// The text of the file.
     pub fn encode(&self) -> String {
-        let Mark { log, next, epoch, leader, end } = self;
+        let Mark { log, next, epoch, leader, end, sealed_for } = self;
+        let (version, sealed) = match sealed_for {
+            Some(log) => (VERSION_SEALED, format!("sealed-for {log}\n")),
+            None => (VERSION, String::new()),
+        };
         let body = format!(
-            "roundel-replicated {VERSION}\nlog {log}\nnext {next}\nepoch {epoch} leader {leader:016x}\nend {end}\n"
+            "roundel-replicated {version}\nlog {log}\nnext {next}\nepoch {epoch} leader {leader:016x}\nend {end}\n{sealed}"
         );
         format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()))
     }
@@ -86,9 +94,9 @@ impl Mark {
         let mut word = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
         let version: u32 =
             word("roundel-replicated").and_then(|word| word.parse().ok()).ok_or_else(damaged)?;
-        if version != VERSION {
+        if ![VERSION, VERSION_SEALED].contains(&version) {
             return Err(OpenError::new(format!(
-                "the store's file REPLICATED is of version {version}, this program knows {VERSION}; use the newer version"
+                "the store's file REPLICATED is of version {version}, this program knows {VERSION_SEALED}; use the newer version"
             )));
         }
         let mut parse = || {
@@ -96,7 +104,12 @@ impl Mark {
             let next = word("next")?.parse().ok()?;
             let (epoch, leader) = word("epoch")?.split_once(" leader ")?;
             let (epoch, leader) = (epoch.parse().ok()?, u64::from_str_radix(leader, 16).ok()?);
-            Some(Mark { log, next, epoch, leader, end: word("end")?.parse().ok()? })
+            let end = word("end")?.parse().ok()?;
+            let sealed_for = match version {
+                VERSION_SEALED => Some(word("sealed-for")?.to_owned()),
+                _ => None,
+            };
+            Some(Mark { log, next, epoch, leader, end, sealed_for })
         };
         parse().ok_or_else(damaged)
     }
@@ -109,8 +122,10 @@ mod tests {
     #[test]
     fn a_mark_is_its_text_and_damage_is_found() {
         let end = Position { generation: 1, offset: 4711 };
-        let mark = Mark { log: "kafka abc/def".into(), next: 17, epoch: 3, leader: 0xfeed, end };
-        for mark in [Mark::default(), mark.clone()] {
+        let mark =
+            Mark { log: "kafka abc/def".into(), next: 17, epoch: 3, leader: 0xfeed, end, sealed_for: None };
+        let sealed = Mark { sealed_for: Some("kafka ghi".into()), ..mark.clone() };
+        for mark in [Mark::default(), mark.clone(), sealed] {
             assert_eq!(Mark::decode(&mark.encode()).unwrap(), mark);
         }
         let text = mark.encode();
@@ -120,7 +135,7 @@ mod tests {
             let Ok(changed) = String::from_utf8(bytes) else { continue };
             assert!(Mark::decode(&changed).is_err(), "bit {bit}");
         }
-        let body = text[..text.rfind("crc32c ").unwrap()].replace("replicated 1", "replicated 2");
+        let body = text[..text.rfind("crc32c ").unwrap()].replace("replicated 1", "replicated 3");
         let newer = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
         assert!(Mark::decode(&newer).is_err_and(|error| error.to_string().contains("newer")));
     }

@@ -1,0 +1,271 @@
+//! From one log to the next: what a node does when the cluster is to go on in another one, and when it starts with that.
+//!
+//! `docs/cluster.md`, "To another log, or to more partitions", is the reference. A replica that is sealed goes on in the next log as it is, which its mark says. Where
+//! that log has more partitions, the node first divides each replica, in the folder `next-log`; the next start puts these in the place of the others.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use store::disk::RealDisk;
+use store::replication::Mark;
+
+use super::{Inner, NodeError, identity, partition_directory};
+use crate::lock::lock;
+use crate::members::{Stage, Succession};
+use crate::partition::{Part, Replica};
+
+/// The folder with the parts of the replicas.
+const NEXT_LOG: &str = "next-log";
+/// The file that says which log the stores in a folder are of.
+const OWNER: &str = "LOG";
+/// The pause after a division that failed.
+const PAUSE: Duration = Duration::from_secs(3);
+/// How often a thread that waits looks whether the node stops.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The log that the stores in a folder are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) log: String,
+    /// Partitions with RRDs.
+    pub(super) partitions: u32,
+}
+
+/// Which replicas are divided, and who does that.
+#[derive(Default)]
+pub(super) struct Divisions {
+    done: Mutex<BTreeSet<u32>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Divisions {
+    /// Waits for what is being divided.
+    pub(super) fn join(&self) {
+        if let Some(thread) = lock(&self.thread).take()
+            && thread.join().is_err()
+        {
+            tracing::error!("a bug ended the thread that divides replicas");
+        }
+    }
+}
+
+impl Owner {
+    fn read(directory: &Path) -> io::Result<Option<Owner>> {
+        let text = match fs::read_to_string(directory.join(OWNER)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        let parsed = || {
+            let mut lines = text.strip_prefix("roundel-node 1\n")?.lines();
+            let log = lines.next()?.strip_prefix("log ")?.to_owned();
+            Some(Owner { log, partitions: lines.next()?.strip_prefix("partitions ")?.parse().ok()? })
+        };
+        let path = directory.join(OWNER);
+        let damaged = || {
+            io::Error::other(format!(
+                "\"{}\" is damaged: it says which log the replicas beside it are of. If the configuration names the log that they had, remove it",
+                path.display()
+            ))
+        };
+        parsed().map(Some).ok_or_else(damaged)
+    }
+
+    fn write(&self, directory: &Path) -> io::Result<()> {
+        let new = directory.join(format!("{OWNER}.new"));
+        fs::write(&new, format!("roundel-node 1\nlog {}\npartitions {}\n", self.log, self.partitions))?;
+        fs::File::open(&new)?.sync_all()?;
+        fs::rename(new, directory.join(OWNER))?;
+        sync(directory)
+    }
+
+    fn names(&self, other: &Owner) -> String {
+        format!(
+            "\"{}\" with {} partitions, and the log is now \"{}\" with {}",
+            self.log, self.partitions, other.log, other.partitions
+        )
+    }
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    fs::File::open(directory)?.sync_all()
+}
+
+/// Begins with a log: what this node has is of that one, or was divided for it.
+pub(super) fn enter(directory: &Path, here: Owner) -> Result<(), NodeError> {
+    match Owner::read(directory)? {
+        Some(kept) if kept == here => return Ok(()),
+        Some(kept) if kept.log == here.log => {
+            return Err(NodeError::OtherLog(format!(
+                "the replicas in \"{}\" are of the log {}: partitions were added to it, and RRDs are not found any more by the hash of their names. \
+                 Make another topic, and use roundel cluster split",
+                directory.display(),
+                kept.names(&here)
+            )));
+        }
+        Some(kept) if kept.partitions != here.partitions => take_parts(directory, &kept, &here)?,
+        // What is sealed for this log says so itself.
+        _ => {}
+    }
+    Ok(here.write(directory)?)
+}
+
+/// Puts the parts of divided replicas in their place.
+fn take_parts(directory: &Path, kept: &Owner, here: &Owner) -> Result<(), NodeError> {
+    let next = directory.join(NEXT_LOG);
+    let is_here = |path: &Path| mark(path).is_some_and(|mark| mark.log == here.log);
+    let divided: Vec<(u32, PathBuf)> = (0..kept.partitions)
+        .map(|partition| (partition, partition_directory(directory, partition)))
+        .filter(|(_, path)| path.exists() && !is_here(path))
+        .collect();
+    let is_made = |part: u32| {
+        is_here(&partition_directory(&next, part)) || is_here(&partition_directory(directory, part))
+    };
+    let is_for_this = Owner::read(&next)?.as_ref() == Some(here);
+    let parts = |partition: u32| (partition..here.partitions).step_by(kept.partitions.max(1) as usize);
+    let missing = divided.iter().find(|(partition, _)| !is_for_this || !parts(*partition).all(is_made));
+    if let Some((partition, path)) = missing {
+        return Err(NodeError::OtherLog(format!(
+            "the replicas in \"{}\" are of the log {}, and partition {partition} was not divided for that. Start this node with the former log until \
+             roundel cluster split says that it is ready; or remove \"{}\" and what is like it, if other nodes have these partitions: they are then copied",
+            directory.display(),
+            kept.names(here),
+            path.display()
+        )));
+    }
+    for (_, path) in &divided {
+        fs::remove_dir_all(path)?;
+    }
+    for part in 0..here.partitions {
+        let made = partition_directory(&next, part);
+        if made.exists() {
+            fs::rename(made, partition_directory(directory, part))?;
+        }
+    }
+    sync(directory)?;
+    match fs::remove_dir_all(next) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The mark of the replica in a folder, if it has one that can be read.
+fn mark(path: &Path) -> Option<Mark> {
+    let disk = path.exists().then(|| RealDisk::create(path))?.ok()?;
+    Mark::load(&disk).ok()?
+}
+
+impl Inner {
+    /// How far a replica is that is sealed for a log.
+    pub(super) fn stage(&self, partition: u32, sealed_for: Option<&str>) -> Stage {
+        let members = lock(&self.members);
+        match (sealed_for, members.succession()) {
+            (None, _) => Stage::Open,
+            (Some(log), Some(succession))
+                if log == succession.next
+                    && (succession.partitions == self.partitions
+                        || lock(&self.divisions.done).contains(&partition)) =>
+            {
+                Stage::Prepared
+            }
+            (Some(_), _) => Stage::Sealed,
+        }
+    }
+
+    /// Has the replicas that lead seal their partitions, and divides those that are sealed.
+    pub(super) fn succeed(self: &Arc<Self>, succession: &Succession) {
+        for replica in lock(&self.replicas).values() {
+            replica.seal(&succession.next);
+        }
+        let mut thread = lock(&self.divisions.thread);
+        if succession.partitions == self.partitions || thread.is_some() || self.is_stopping() {
+            return;
+        }
+        let (inner, succession) = (Arc::clone(self), succession.clone());
+        let divides = std::thread::Builder::new().name("divisions".into());
+        match divides.spawn(move || inner.divide_all(&succession)) {
+            Ok(started) => *thread = Some(started),
+            Err(error) => tracing::error!(%error, "cannot start a thread to divide the replicas"),
+        }
+    }
+
+    /// Divides each replica once it is sealed, until the node stops.
+    fn divide_all(&self, succession: &Succession) {
+        let next = self.options.directory.join(NEXT_LOG);
+        while !self.is_stopping() {
+            let replicas = lock(&self.replicas).clone();
+            let is_due = |partition: &u32, replica: &Replica| {
+                !lock(&self.divisions.done).contains(partition)
+                    && replica.status().sealed_for.as_ref() == Some(&succession.next)
+            };
+            for (partition, replica) in
+                replicas.into_iter().filter(|(number, replica)| is_due(number, replica))
+            {
+                match self.divide(&replica, partition, succession, &next) {
+                    Ok(()) => {
+                        tracing::info!(partition, "the replica is divided for the next log");
+                        lock(&self.divisions.done).insert(partition);
+                    }
+                    Err(_) if self.is_stopping() => return,
+                    Err(error) => {
+                        tracing::error!(partition, %error, "the replica cannot be divided for the next log; it is tried again");
+                        self.pause();
+                    }
+                }
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    fn pause(&self) {
+        for _ in 0..PAUSE.as_millis() / LOOK_AGAIN.as_millis() {
+            if self.is_stopping() {
+                return;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Makes the parts of a replica that are not there yet.
+    fn divide(
+        &self,
+        replica: &Replica,
+        partition: u32,
+        succession: &Succession,
+        next: &Path,
+    ) -> io::Result<()> {
+        let owner = Owner { log: succession.next.clone(), partitions: succession.partitions };
+        if Owner::read(next).ok().flatten().as_ref() != Some(&owner) {
+            // Of another log, to which the cluster did not go.
+            if next.exists() {
+                fs::remove_dir_all(next)?;
+            }
+            fs::create_dir_all(next)?;
+            owner.write(next)?;
+        }
+        for number in (partition..succession.partitions).step_by(self.partitions.max(1) as usize) {
+            let made = partition_directory(next, number);
+            if made.exists() {
+                continue;
+            }
+            let unfinished = made.with_extension("new");
+            if unfinished.exists() {
+                fs::remove_dir_all(&unfinished)?;
+            }
+            let part = Part {
+                partition: number,
+                partitions: succession.partitions,
+                log: &succession.next,
+                identity: identity(&self.options.cluster, number, succession.partitions),
+            };
+            replica.divide(&part, &unfinished, &|| self.is_stopping())?;
+            fs::rename(&unfinished, &made)?;
+            sync(next)?;
+        }
+        Ok(())
+    }
+}
