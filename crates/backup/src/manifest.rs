@@ -188,9 +188,9 @@ impl BackupManifest {
         History::decode(&self.history).unwrap_or_default()
     }
 
-    /// Of a replica: at which message of the replicated log it goes on.
-    pub fn next_message(&self) -> Option<u64> {
-        Some(Mark::decode(self.mark.as_deref()?).ok()?.next)
+    /// Of a replica: at which message of which replicated log it goes on.
+    pub fn mark(&self) -> Option<Mark> {
+        Mark::decode(self.mark.as_deref()?).ok()
     }
 
     /// Its files.

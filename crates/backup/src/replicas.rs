@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use store::capture::Capture;
+use store::replication::Mark;
 
 use crate::keep::Keep;
 use crate::manifest;
@@ -23,8 +24,21 @@ use crate::upload::Uploader;
 /// How long it may take to find out whether there is a backup: who asks has another way.
 const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 
+/// A partition of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Partition<'l> {
+    /// Its number.
+    pub number: u32,
+    /// How many there are: those of another number of partitions have other places.
+    pub count: u32,
+    /// The identity of the replicated log.
+    pub log: &'l str,
+}
+
 /// The replicas of a node.
 pub trait Replicas: Send + Sync {
+    /// How many partitions the cluster has.
+    fn partitions(&self) -> u32;
     /// The partitions that this node leads, with the epoch in which it does.
     fn led(&self) -> BTreeMap<u32, u32>;
     /// One of them at this moment, with the text of its file REPLICATED.
@@ -43,9 +57,9 @@ struct PartitionBackup {
 }
 
 impl BackupSettings {
-    /// Those of a partition of a cluster: its place is below that of the cluster.
-    pub fn of_partition(&self, partition: u32) -> BackupSettings {
-        let to = format!("{}/partition-{partition:04}", self.to.trim_end_matches('/'));
+    /// Those of one of so many partitions of a cluster: its place is below that of the cluster.
+    pub fn of_partition(&self, number: u32, count: u32) -> BackupSettings {
+        let to = format!("{}/partition-{number:04}-of-{count}", self.to.trim_end_matches('/'));
         BackupSettings { to, own: None, ..self.clone() }
     }
 }
@@ -125,7 +139,8 @@ impl NodeBackup {
         let one = match self.partitions.entry(partition) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let uploader = Uploader::new(settings.of_partition(partition).objects(true)?);
+                let uploader =
+                    Uploader::new(settings.of_partition(partition, replicas.partitions()).objects(true)?);
                 entry.insert(PartitionBackup { epoch, uploader, complete_ms: 0, pruned: None })
             }
         };
@@ -166,17 +181,22 @@ fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, Strin
     runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(work)
 }
 
-/// Whether there is a backup of a partition.
+/// Whether a mark is of a replica that goes on in a log.
+fn is_of(mark: &Mark, log: &str) -> bool {
+    mark.log == log || mark.sealed_for.as_deref() == Some(log)
+}
+
+/// Whether there is a backup of a partition that goes on in its log.
 ///
 /// # Errors
 /// When the place cannot be used, or its server fails or takes long.
-pub fn has_backup(settings: &BackupSettings, partition: u32) -> Result<bool, String> {
-    let objects = settings.of_partition(partition).objects(false)?;
+pub fn has_backup(settings: &BackupSettings, partition: Partition<'_>) -> Result<bool, String> {
+    let objects = settings.of_partition(partition.number, partition.count).objects(false)?;
     let newest = block_on(async {
         let found = tokio::time::timeout(LOOK_PATIENCE, manifest::newest(&objects)).await;
         found.map_err(|_| "its server does not answer".to_string())?.map_err(|error| error.to_string())
     })?;
-    Ok(newest.is_some_and(|newest| newest.next_message().is_some()))
+    Ok(newest.and_then(|newest| newest.mark()).is_some_and(|mark| is_of(&mark, partition.log)))
 }
 
 /// Makes the replica of a partition in a directory, which must be empty or not there. It has to go on at the message of offset `first` or a later one.
@@ -185,16 +205,21 @@ pub fn has_backup(settings: &BackupSettings, partition: u32) -> Result<bool, Str
 /// When there is none, or it is too old; when an object is missing or damaged; when the server or the disk fails.
 pub fn restore(
     settings: &BackupSettings,
-    (partition, first): (u32, u64),
+    (partition, first): (Partition<'_>, u64),
     to: &Path,
     progress: &dyn Progress,
 ) -> Result<(), String> {
-    let objects = settings.of_partition(partition).objects(false)?;
+    let objects = settings.of_partition(partition.number, partition.count).objects(false)?;
     block_on(async {
         let found = moments::find(&objects, &Moment::Newest).await.map_err(|error| error.to_string())?;
-        match found.base.next_message() {
-            Some(next) if next >= first => {}
-            Some(next) => {
+        match found.base.mark() {
+            Some(mark) if !is_of(&mark, partition.log) => {
+                return Err(format!("it goes on in another log, \"{}\"", mark.log));
+            }
+            // One that is sealed begins with the next log.
+            Some(mark) if mark.log != partition.log && first == 0 => {}
+            Some(mark) if mark.log == partition.log && mark.next >= first => {}
+            Some(Mark { next, .. }) => {
                 return Err(format!(
                     "it goes on at message {next}, and the log has none before {first} any more"
                 ));

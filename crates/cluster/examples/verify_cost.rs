@@ -102,6 +102,7 @@ fn main() {
     let start = |index: u64| {
         let options = ReplicaOptions {
             partition: 0,
+            partitions: 1,
             writer: index + 1,
             identity: Identity { id: *b"a partition's id", seed: 7, shard_count: 1 },
             store: Options::default(),

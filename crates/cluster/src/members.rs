@@ -173,6 +173,14 @@ impl Members {
         self.succession.as_ref()
     }
 
+    /// Whether a partition takes no changes any more in this log: a node that lives has read that.
+    pub fn is_sealed(&self, partition: u32) -> bool {
+        let is_sealed = |known: &Known| {
+            known.is_alive() && known.replica(partition).is_some_and(|replica| replica.stage > Stage::Open)
+        };
+        self.nodes.values().any(is_sealed)
+    }
+
     /// Those that may have replicas: all that were there lately and are not to be emptied.
     pub fn eligible(&self) -> BTreeSet<Member> {
         let may = |known: &&Known| known.silent < LEFT_BEATS && !known.beat.is_draining;

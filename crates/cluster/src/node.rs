@@ -293,6 +293,10 @@ impl Routes for Node {
         self.replica(partition)?.engine_and_epoch()
     }
 
+    fn is_sealed(&self, partition: u32) -> bool {
+        lock(&self.inner.members).is_sealed(partition)
+    }
+
     fn placement(&self, partition: u32) -> Placement {
         self.placement_of(partition)
     }
@@ -357,6 +361,7 @@ impl Inner {
         let directory = partition_directory(&self.options.directory, partition);
         let options = ReplicaOptions {
             partition,
+            partitions: self.partitions,
             writer: self.writer,
             identity: identity(&self.options.cluster, partition, self.partitions),
             store: self.options.store.clone(),

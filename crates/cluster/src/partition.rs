@@ -65,16 +65,27 @@ pub trait Copier: Send + Sync {
     fn copy(&self, partition: u32, into: &Path) -> io::Result<()>;
 }
 
+/// A partition as its backups know it.
+#[derive(Clone, Copy, Debug)]
+pub struct BackedPartition<'l> {
+    /// Its number.
+    pub number: u32,
+    /// How many there are.
+    pub count: u32,
+    /// The identity of the replicated log.
+    pub log: &'l str,
+}
+
 /// Where replicas are backed up to.
 pub trait BackupPlace: Send + Sync {
-    /// Whether there is a backup of the partition; not, if that cannot be found out within some seconds.
-    fn has_backup(&self, partition: u32) -> bool;
+    /// Whether there is a backup of the partition that goes on in the log; not, if that cannot be found out within some seconds.
+    fn has_backup(&self, partition: BackedPartition<'_>) -> bool;
     /// Makes a replica of it in a directory that is not there. It is of use only if it goes on at the message of offset `first` or a later one, since
     /// the log has no earlier ones.
     ///
     /// # Errors
     /// When there is none of that kind; the system's.
-    fn restore(&self, partition: u32, first: u64, into: &Path) -> io::Result<()>;
+    fn restore(&self, partition: BackedPartition<'_>, first: u64, into: &Path) -> io::Result<()>;
 }
 
 /// Who that is, once it is there.
@@ -84,6 +95,8 @@ pub type SharedCopier = Arc<OnceLock<Arc<dyn Copier>>>;
 pub struct ReplicaOptions {
     /// The partition's number.
     pub partition: u32,
+    /// How many there are.
+    pub partitions: u32,
     /// Who this node is, in messages.
     pub writer: WriterId,
     /// Which store it is: the same on all nodes.
@@ -210,6 +223,13 @@ struct State {
 struct Settled {
     accepted: Accepted,
     next: u64,
+}
+
+impl ReplicaOptions {
+    /// The partition of a log, for its backups.
+    fn backed<'l>(&self, log: &'l str) -> BackedPartition<'l> {
+        BackedPartition { number: self.partition, count: self.partitions, log }
+    }
 }
 
 impl Shared {

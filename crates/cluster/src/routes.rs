@@ -41,6 +41,10 @@ pub trait Routes: Send + Sync {
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)>;
     /// Who has a partition.
     fn route(&self, partition: u32) -> Route;
+    /// Whether the partition takes no changes any more in the present log.
+    fn is_sealed(&self, _partition: u32) -> bool {
+        false
+    }
     /// Who has a partition, or should, with this node.
     fn placement(&self, _partition: u32) -> Placement {
         Placement::default()

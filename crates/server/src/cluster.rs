@@ -21,6 +21,8 @@ use cluster::serve::Listener;
 use cluster::tls::NodeTls;
 use store::stripes;
 
+pub use cluster::succession::{Move, MoveStatus};
+use figures::move_text;
 pub use figures::{ClusterCollector, problems};
 pub use view::ClusterView;
 
@@ -99,13 +101,16 @@ impl ClusterSettings {
         Membership::new(&self.name, &self.node, &secret, tls)
     }
 
-    /// Makes the topic of the log: `partitions` for RRDs and one for the nodes, each message on `copies` brokers and kept for `retention`.
+    /// Makes the log: `partitions` for RRDs and one for the nodes; as a topic, with each message on `copies` brokers and kept for `retention`.
     ///
     /// # Errors
-    /// A text for the operator: when it is there already, or the log is not Kafka's.
-    pub fn create_topic(&self, partitions: u32, copies: u32, retention: Duration) -> Result<(), String> {
+    /// A text for the operator: when it is there already, say.
+    pub fn create_log(&self, partitions: u32, copies: u32, retention: Duration) -> Result<(), String> {
         match &self.log {
-            LogSettings::Directory(_) => Err("a log in a directory is made with the first node".into()),
+            LogSettings::Directory(path) => {
+                let made = DirectoryLog::create(path, partitions + 1);
+                made.map(drop).map_err(|error| format!("\"{}\": {error}", path.display()))
+            }
             #[cfg(feature = "kafka")]
             LogSettings::Kafka { brokers, topic, properties } => {
                 use cluster::log::kafka::{NewTopic, create_topic};
@@ -121,7 +126,11 @@ impl ClusterSettings {
         }
     }
 
-    fn open_log(&self) -> Result<Arc<dyn ReplicatedLog>, String> {
+    /// Opens the log; one in a directory is made if it is not there.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    pub fn open_log(&self) -> Result<Arc<dyn ReplicatedLog>, String> {
         match &self.log {
             LogSettings::Directory(path) => {
                 let log =

@@ -47,7 +47,7 @@ impl Trial {
         // What a node has just said is newer than what this one knows; but it is asked only once.
         let leader = self.hint.take().or_else(|| hub.routes.route(self.partition).leader);
         if leader.is_none() {
-            self.note_no_leader();
+            self.note_no_leader(hub);
         }
         leader
     }
@@ -93,8 +93,12 @@ impl Trial {
     }
 
     /// Notes that no node leads the partition.
-    pub(super) fn note_no_leader(&mut self) {
-        self.said = format!("partition {} has no leader now", self.partition);
+    pub(super) fn note_no_leader(&mut self, hub: &Hub) {
+        let what = match hub.routes.is_sealed(self.partition) {
+            true => "is sealed: the cluster goes on in another log, once its nodes are started with that",
+            false => "has no leader now",
+        };
+        self.said = format!("partition {} {what}", self.partition);
     }
 
     /// The error of a request whose time is over.

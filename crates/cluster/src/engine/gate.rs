@@ -178,7 +178,7 @@ impl Hub {
                 continue;
             }
             let Some(way) = self.way(partition, hint) else {
-                part.trial.note_no_leader();
+                part.trial.note_no_leader(self);
                 let due = part.trial.pause();
                 self.gate(partition).parts().waiting.insert(part.number, part);
                 return self.open_at(partition, due);

@@ -146,7 +146,8 @@ fn fetch(shared: &Shared) -> io::Result<()> {
         if copy.exists() {
             std::fs::remove_dir_all(&copy)?;
         }
-        let restored = backup.restore(*partition, first, &copy);
+        let log = shared.log.identity().map_err(io::Error::other)?;
+        let restored = backup.restore(shared.options.backed(&log), first, &copy);
         restored.map_err(|other| io::Error::other(format!("{error}; of its backup: {other}")))
     })?;
     home.replace_by(&copy)?;
@@ -219,7 +220,7 @@ impl Life {
         let is_long = bounds.end - bounds.start > REPLAYED_MAX;
         let has_copy = || {
             let backup = options.backup.as_ref();
-            has_source(shared) || backup.is_some_and(|backup| backup.has_backup(options.partition))
+            has_source(shared) || backup.is_some_and(|backup| backup.has_backup(options.backed(&identity)))
         };
         if mark.is_none() && is_long && !replays_all && has_copy() {
             return Err(Fault::Lacks(format!(

@@ -82,6 +82,7 @@ impl Node {
         };
         let options = ReplicaOptions {
             partition: 0,
+            partitions: 1,
             writer: WRITERS.fetch_add(1, Ordering::Relaxed),
             identity: identity(),
             store: Options { shard, ..Options::default() },

@@ -1,11 +1,13 @@
 //! `roundel cluster`: the nodes of a cluster, as one of them knows them.
 
+mod succession;
 mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use server::cluster::ClusterSettings;
 use server::settings::parse_duration;
 
 use super::serve::configured;
@@ -14,7 +16,7 @@ use super::{Result, print, replication};
 /// Options of `cluster`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Show the nodes and partitions of a cluster, compare their copies, and empty a node",
+    about = "Show the nodes and partitions of a cluster, compare their copies, empty a node, and move to another log",
     long_about = "What a node of a cluster knows of all nodes, and what it is to do itself. docs/cluster.md says how a cluster is set up.",
     after_long_help = EXAMPLES
 )]
@@ -30,7 +32,9 @@ Examples:
   roundel cluster status --partitions
   roundel cluster verify --daemon node-1.example.org:42217         are all copies the same, row by row?
   roundel cluster drain --daemon unix:/run/roundel/roundel.sock    before the machine is taken away
-  roundel cluster fill                                             it is to have its share again";
+  roundel cluster fill                                             it is to have its share again
+  roundel cluster seal --next next.toml                            go on in another topic, or at other brokers
+  roundel cluster split --next next.toml                           go on in a topic with more partitions";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -47,7 +51,7 @@ enum Command {
         #[command(flatten)]
         node: NodeOption,
     },
-    /// Make the topic of Kafka that [cluster.kafka] names
+    /// Make the topic of Kafka that [cluster.kafka] names, or the log in [cluster] directory
     Topic {
         /// Configuration of the daemon [default: roundel.toml if it exists]
         #[arg(long, value_name = "FILE")]
@@ -64,6 +68,10 @@ enum Command {
     },
     /// Compare all rows of all RRDs on all nodes, while they are updated
     Verify(verify::VerifyArguments),
+    /// End the present log, so that the cluster goes on in another one with as many partitions
+    Seal(succession::SuccessionArguments),
+    /// The same with a log of more partitions, into which those of the present one are divided
+    Split(succession::SuccessionArguments),
     /// Have a node that was drained take its share again
     Fill {
         #[command(flatten)]
@@ -92,19 +100,23 @@ pub fn run(arguments: &Arguments) -> Result {
             ))
         }
         Command::Topic { config, partitions, copies, keep } => {
-            let settings = configured(config.as_deref())?;
-            let cluster = settings.cluster.ok_or("the configuration has no section [cluster]")?;
-            cluster.create_topic(*partitions, *copies, *keep)?;
-            print(format!(
-                "the topic is there, with {partitions} partitions for RRDs and one for the nodes\n"
-            ))
+            cluster_of(config.as_deref())?.create_log(*partitions, *copies, *keep)?;
+            print(format!("the log is there, with {partitions} partitions for RRDs and one for the nodes\n"))
         }
         Command::Verify(arguments) => verify::run(arguments),
+        Command::Seal(arguments) => succession::run(arguments, false),
+        Command::Split(arguments) => succession::run(arguments, true),
         Command::Fill { node } => {
             let (address, _) = replication::ask(node.daemon.as_deref(), "cluster", &[b"fill"])?;
             print(format!("the node at \"{address}\" takes its share of the replicas again\n"))
         }
     }
+}
+
+/// The section `[cluster]` of a configuration.
+fn cluster_of(config: Option<&Path>) -> std::result::Result<ClusterSettings, String> {
+    let cluster = configured(config)?.cluster;
+    cluster.ok_or_else(|| "the configuration has no section [cluster]".to_string())
 }
 
 fn time(text: &str) -> std::result::Result<Duration, String> {

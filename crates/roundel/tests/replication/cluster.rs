@@ -31,13 +31,18 @@ fn name(number: usize) -> String {
 
 /// How many partitions have a leader, and all of `nodes` ready.
 pub fn are_well(server: &Server, nodes: &[&str]) -> bool {
+    are_all_well(server, nodes, 8)
+}
+
+/// The same, of so many partitions.
+fn are_all_well(server: &Server, nodes: &[&str], count: usize) -> bool {
     let answer = server.client().ask("CLUSTER").unwrap();
     let partitions: Vec<&String> =
         answer.lines.iter().filter(|line| line.starts_with("partition ")).collect();
     let is_well = |line: &&String| {
         !line.contains(" leader - ") && nodes.iter().all(|node| line.contains(&format!(" {node}:ready")))
     };
-    partitions.len() == 8 && partitions.iter().all(is_well)
+    partitions.len() == count && partitions.iter().all(is_well)
 }
 
 fn create_all(server: &Server) {
@@ -444,4 +449,61 @@ fn a_broker_and_a_node_may_be_lost() {
     b.start();
     wait_until("the other to have caught up", || are_well(&b, &["a", "b"]));
     check_all(&b, 3);
+}
+
+/// Makes a log of so many partitions, and the configuration of a node that names it; says where that is.
+fn next_log(dir: &Path, node: &Server, log: &Path, partitions: u32) -> String {
+    let present = std::fs::read_to_string(node.path("roundel.toml")).unwrap();
+    let present: String = present
+        .lines()
+        .map(|line| match line.starts_with("directory = ") {
+            true => format!("directory = '{}'\n", log.display()),
+            false => format!("{line}\n"),
+        })
+        .collect();
+    std::fs::write(dir.join("next.toml"), present).unwrap();
+    let next = dir.join("next.toml").display().to_string();
+    node.tool(&["cluster", "topic", "--config", &next, "--partitions", &partitions.to_string()]);
+    next
+}
+
+#[test]
+fn a_cluster_goes_on_in_another_log_and_in_more_partitions_without_losing_a_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut nodes = ["a", "b"].map(|name| node(dir.path(), name));
+    nodes.iter_mut().for_each(Server::start);
+    wait_until("the cluster to be well", || are_well(&nodes[0], &["a", "b"]));
+    create_all(&nodes[0]);
+    (1..=30).for_each(|second| update_all(&nodes[second % 2], second));
+    for (round, verb, partitions) in [(1, "seal", 8), (2, "split", 24)] {
+        let dumps =
+            |server: &Server| (0..DIRECTORIES).map(|number| server.dump(&name(number))).collect::<Vec<_>>();
+        let before = dumps(&nodes[0]);
+        let log = dir.path().join(format!("log-{round}"));
+        let next = next_log(dir.path(), &nodes[0], &log, partitions);
+        let config = nodes[0].path("roundel.toml").display().to_string();
+        let words = ["cluster", verb, "--config", &config, "--next", &next];
+        let said = nodes[0].tool(&words);
+        assert!(said.contains(&format!("with {partitions} partitions. Give each node")), "{said}");
+        // Once more, as after an interruption.
+        assert_eq!(nodes[0].tool(&words), said);
+        assert_eq!(dumps(&nodes[1]), before, "what is sealed is read");
+        let refused = nodes[0].say(&format!("UPDATE {} 1900000000:1", name(0)));
+        assert!(refused.contains("is sealed: the cluster goes on in another log"), "{refused}");
+        let status = nodes[1].run(&["cluster", "status"]);
+        assert!(status.contains("a:prepared b:prepared"), "{status}");
+        for node in &mut nodes {
+            node.stop();
+            node.set_log(&log);
+            node.start();
+        }
+        let count = partitions as usize;
+        wait_until("the cluster to be well", || are_all_well(&nodes[0], &["a", "b"], count));
+        assert_eq!(dumps(&nodes[1]), before);
+        (1..=5).for_each(|second| update_all(&nodes[second % 2], round * 100 + second));
+        check_all(&nodes[0], round * 100 + 5);
+        let same = nodes[0].run(&["cluster", "verify"]);
+        assert!(!same.contains("differs"), "{same}");
+        assert!(nodes.iter().all(|node| !node.store().join("next-log").exists()));
+    }
 }

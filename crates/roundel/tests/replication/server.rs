@@ -75,6 +75,14 @@ impl Server {
         server
     }
 
+    /// As a node of a cluster, with the log in this directory from its next start on.
+    pub fn set_log(&mut self, directory: &Path) {
+        let section = self.cluster.take().unwrap();
+        let others = section.lines().filter(|line| !line.starts_with("directory = "));
+        let others: String = others.map(|line| format!("{line}\n")).collect();
+        self.cluster = Some(format!("{others}directory = '{}'\n", directory.display()));
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: &str) {
         let id = self.child.as_ref().unwrap().id().to_string();

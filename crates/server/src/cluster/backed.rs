@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use backup::replicas::{self, Replicas};
+use backup::replicas::{self, Partition, Replicas};
 use backup::restore::Progress;
 use backup::run::BackupSettings;
 use cluster::node::Node;
-use cluster::partition::BackupPlace;
+use cluster::partition::{BackedPartition, BackupPlace};
 use store::capture::Capture;
 
 /// The log says how far a restore is whenever so many bytes have come.
@@ -20,6 +20,10 @@ const TELL_EVERY: u64 = 1 << 30;
 pub struct NodeReplicas(pub Arc<Node>);
 
 impl Replicas for NodeReplicas {
+    fn partitions(&self) -> u32 {
+        self.0.partitions()
+    }
+
     fn led(&self) -> BTreeMap<u32, u32> {
         let all = self.0.replicas().into_iter();
         all.filter_map(|(partition, replica)| Some((partition, replica.engine_and_epoch()?.1))).collect()
@@ -35,18 +39,23 @@ impl Replicas for NodeReplicas {
 /// The place of backups.
 pub struct ReplicaBackups(pub BackupSettings);
 
+fn in_backup(partition: BackedPartition<'_>) -> Partition<'_> {
+    let BackedPartition { number, count, log } = partition;
+    Partition { number, count, log }
+}
+
 impl BackupPlace for ReplicaBackups {
-    fn has_backup(&self, partition: u32) -> bool {
-        replicas::has_backup(&self.0, partition).unwrap_or_else(|error| {
-            tracing::warn!(partition, %error, "it is not known whether the partition has a backup");
+    fn has_backup(&self, partition: BackedPartition<'_>) -> bool {
+        replicas::has_backup(&self.0, in_backup(partition)).unwrap_or_else(|error| {
+            tracing::warn!(partition = partition.number, %error, "it is not known whether the partition has a backup");
             false
         })
     }
 
-    fn restore(&self, partition: u32, first: u64, into: &Path) -> io::Result<()> {
-        tracing::info!(partition, from = %self.0.to, "making a replica of its backup");
-        let told = Told { partition, done: AtomicU64::new(0) };
-        replicas::restore(&self.0, (partition, first), into, &told).map_err(io::Error::other)
+    fn restore(&self, partition: BackedPartition<'_>, first: u64, into: &Path) -> io::Result<()> {
+        tracing::info!(partition = partition.number, from = %self.0.to, "making a replica of its backup");
+        let told = Told { partition: partition.number, done: AtomicU64::new(0) };
+        replicas::restore(&self.0, (in_backup(partition), first), into, &told).map_err(io::Error::other)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cluster::members::Members;
+use cluster::members::{Members, Succession};
 use cluster::node::Node;
 use cluster::partition::{ReplicaCounts, ReplicaStatus};
 use prometheus_client::collector::Collector;
@@ -100,12 +100,25 @@ impl Lacking {
     }
 }
 
+/// How far a cluster is on its way to another log, as this node knows it.
+pub(super) fn move_text(succession: &Succession, members: &Members, partitions: u32) -> String {
+    let sealed = (0..partitions).filter(|&partition| members.is_sealed(partition)).count();
+    format!(
+        "The cluster goes on in the log \"{}\" with {} partitions: {sealed} of {partitions} are sealed. Changes wait, and are refused after some seconds, \
+         until the nodes are started with that log; roundel cluster seal, or split, says when they may be",
+        succession.next, succession.partitions
+    )
+}
+
 /// What is wrong with the cluster, as far as this node knows: for the page.
 pub fn problems(node: &Node) -> Vec<String> {
-    let Lacking { leaderless, short } = Lacking::of(node, &node.members());
+    let members = node.members();
+    let Lacking { leaderless, short } = Lacking::of(node, &members);
     let (all, replication) = (node.partitions(), node.replication());
     let mut problems = Vec::new();
-    if leaderless > 0 {
+    if let Some(succession) = members.succession() {
+        problems.push(move_text(succession, &members, all));
+    } else if leaderless > 0 {
         problems.push(format!(
             "No node leads {leaderless} of the cluster's {all} partitions: changes of their RRDs wait, and are refused after some seconds"
         ));

@@ -1,6 +1,6 @@
 //! The nodes and partitions of a cluster as one node knows them: for CLUSTER, `/api/v1/cluster` and the page.
 
-use cluster::members::{Known, Members};
+use cluster::members::{Known, Members, Stage};
 use cluster::node::Node;
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub struct PartitionView {
     pub epoch: u32,
     /// Who leads it.
     pub leader: Option<String>,
-    /// `well`, `no leader`, or `short` of replicas that are ready.
+    /// `well`, `no leader`, `short` of replicas that are ready, or `sealed`: it goes on in another log.
     pub state: &'static str,
     /// Who has it.
     pub replicas: Vec<ReplicaView>,
@@ -62,7 +62,7 @@ pub struct PartitionView {
 pub struct ReplicaView {
     /// The node that has it.
     pub node: String,
-    /// `ready`, `catching-up` or `gone`.
+    /// `ready`, `catching-up` or `gone`; `sealed` when it has all of this log, and `prepared` when it has what the next one begins with, too.
     pub state: &'static str,
     /// Messages of the log that it has not applied yet, as far as the nodes' beats tell.
     pub lacking: u64,
@@ -80,9 +80,14 @@ impl ClusterView {
         let advice = "docs/cluster.md says what a cluster does by itself, and what not.";
         let problems = super::problems(node).into_iter().map(|text| Problem { text, advice }).collect();
         let ill = partitions.iter().filter(|partition| partition.state != "well").count();
-        let summary = match ill {
-            0 => format!("{} partitions, all led, with {replication} ready replicas each", partitions.len()),
-            ill => format!("{ill} of {} partitions lack a leader or ready replicas", partitions.len()),
+        let summary = match (members.succession(), ill) {
+            (Some(succession), _) => super::move_text(succession, &members, node.partitions()),
+            (None, 0) => {
+                format!("{} partitions, all led, with {replication} ready replicas each", partitions.len())
+            }
+            (None, ill) => {
+                format!("{ill} of {} partitions lack a leader or ready replicas", partitions.len())
+            }
         };
         ClusterView { node: node.name().to_string(), replication, summary, problems, nodes, partitions }
     }
@@ -140,10 +145,12 @@ impl PartitionView {
         let furthest = members.furthest(number);
         let replicas = members.nodes().filter_map(|known| {
             let replica = known.replica(number)?;
-            let state = match (known.is_alive(), replica.is_ready) {
-                (false, _) => "gone",
-                (true, false) => "catching-up",
-                (true, true) => "ready",
+            let state = match (known.is_alive(), replica.is_ready, replica.stage) {
+                (false, ..) => "gone",
+                (true, false, _) => "catching-up",
+                (true, true, Stage::Open) => "ready",
+                (true, true, Stage::Sealed) => "sealed",
+                (true, true, Stage::Prepared) => "prepared",
             };
             let lacking = furthest.saturating_sub(replica.next);
             Some(ReplicaView { node: known.beat.name.clone(), state, lacking })
@@ -151,6 +158,7 @@ impl PartitionView {
         let replicas: Vec<ReplicaView> = replicas.collect();
         let ready = replicas.iter().filter(|replica| replica.state == "ready").count();
         let state = match leader {
+            None if members.is_sealed(number) => "sealed",
             None => "no leader",
             Some(_) if ready < replication => "short",
             Some(_) => "well",
