@@ -247,25 +247,45 @@ impl Inner {
             fs::create_dir_all(next)?;
             owner.write(next)?;
         }
-        for number in (partition..succession.partitions).step_by(self.partitions.max(1) as usize) {
-            let made = partition_directory(next, number);
-            if made.exists() {
-                continue;
-            }
-            let unfinished = made.with_extension("new");
-            if unfinished.exists() {
-                fs::remove_dir_all(&unfinished)?;
-            }
-            let part = Part {
-                partition: number,
-                partitions: succession.partitions,
-                log: &succession.next,
-                identity: identity(&self.options.cluster, number, succession.partitions),
-            };
-            replica.divide(&part, &unfinished, &|| self.is_stopping())?;
-            fs::rename(&unfinished, &made)?;
-            sync(next)?;
+        // Stores of their own, which threads fill side by side.
+        let parts = (partition..succession.partitions).step_by(self.partitions.max(1) as usize);
+        let parts = Mutex::new(parts);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let make_some = || loop {
+            let Some(number) = lock(&parts).next() else { return Ok(()) };
+            self.make_part(replica, number, succession, next)?;
+        };
+        std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..threads).map(|_| scope.spawn(make_some)).collect();
+            let mut ended = makers.into_iter().map(std::thread::ScopedJoinHandle::join);
+            ended.try_for_each(|made| made.unwrap_or_else(|_| Err(io::Error::other("a bug ended it"))))
+        })
+    }
+
+    /// Makes a part, if it is not there yet.
+    fn make_part(
+        &self,
+        replica: &Replica,
+        number: u32,
+        succession: &Succession,
+        next: &Path,
+    ) -> io::Result<()> {
+        let made = partition_directory(next, number);
+        if made.exists() {
+            return Ok(());
         }
-        Ok(())
+        let unfinished = made.with_extension("new");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished)?;
+        }
+        let part = Part {
+            partition: number,
+            partitions: succession.partitions,
+            log: &succession.next,
+            identity: identity(&self.options.cluster, number, succession.partitions),
+        };
+        replica.divide(&part, &unfinished, &|| self.is_stopping())?;
+        fs::rename(&unfinished, &made)?;
+        sync(next)
     }
 }

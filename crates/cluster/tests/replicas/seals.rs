@@ -1,4 +1,4 @@
-//! A partition that goes on in another log: nothing acknowledged is lost, whatever happens while it is sealed, and whoever begins with the next log.
+//! A partition that goes on in another log: nothing acknowledged is lost, whatever happens while it is sealed, and whichever replica begins with the next log.
 
 use roundel_cluster::message::{Content, Message};
 
