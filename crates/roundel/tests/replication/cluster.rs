@@ -449,22 +449,37 @@ fn a_broker_and_a_node_may_be_lost() {
     b.start();
     wait_until("the other to have caught up", || are_well(&b, &["a", "b"]));
     check_all(&b, 3);
+    let mut nodes = [a, b];
+    go_on(&mut nodes, "split", 16, ["topic = 'roundel'", "topic = 'roundel-2'"]);
+    update_all(&nodes[1], 4);
+    check_all(&nodes[0], 4);
 }
 
-/// Makes a log of so many partitions, and the configuration of a node that names it; says where that is.
-fn next_log(dir: &Path, node: &Server, log: &Path, partitions: u32) -> String {
-    let present = std::fs::read_to_string(node.path("roundel.toml")).unwrap();
-    let present: String = present
-        .lines()
-        .map(|line| match line.starts_with("directory = ") {
-            true => format!("directory = '{}'\n", log.display()),
-            false => format!("{line}\n"),
-        })
-        .collect();
-    std::fs::write(dir.join("next.toml"), present).unwrap();
-    let next = dir.join("next.toml").display().to_string();
-    node.tool(&["cluster", "topic", "--config", &next, "--partitions", &partitions.to_string()]);
-    next
+/// Has two nodes go on in another log of so many partitions, by `cluster seal` or `cluster split`; in their configuration it is `to` in place of `from`.
+fn go_on(nodes: &mut [Server; 2], verb: &str, partitions: usize, [from, to]: [&str; 2]) {
+    let dumps =
+        |server: &Server| (0..DIRECTORIES).map(|number| server.dump(&name(number))).collect::<Vec<_>>();
+    let before = dumps(&nodes[0]);
+    let [config, next] = ["roundel.toml", "next.toml"].map(|name| nodes[0].path(name));
+    std::fs::write(&next, std::fs::read_to_string(&config).unwrap().replace(from, to)).unwrap();
+    let [config, next] = [config, next].map(|path| path.display().to_string());
+    nodes[0].tool(&["cluster", "topic", "--config", &next, "--partitions", &partitions.to_string()]);
+    let words = ["cluster", verb, "--config", &config, "--next", &next];
+    let said = nodes[0].tool(&words);
+    assert!(said.contains(&format!("with {partitions} partitions. Give each node")), "{said}");
+    // Once more, as after an interruption.
+    assert_eq!(nodes[0].tool(&words), said);
+    assert_eq!(dumps(&nodes[1]), before, "what is sealed is read");
+    let status = nodes[1].run(&["cluster", "status"]);
+    assert!(status.contains("a:prepared b:prepared"), "{status}");
+    for node in &mut *nodes {
+        node.stop();
+        node.set_log(from, to);
+        node.start();
+    }
+    wait_until("the cluster to be well", || are_all_well(&nodes[0], &["a", "b"], partitions));
+    assert_eq!(dumps(&nodes[1]), before);
+    assert!(nodes.iter().all(|node| !node.store().join("next-log").exists()));
 }
 
 #[test]
@@ -475,35 +490,46 @@ fn a_cluster_goes_on_in_another_log_and_in_more_partitions_without_losing_a_row(
     wait_until("the cluster to be well", || are_well(&nodes[0], &["a", "b"]));
     create_all(&nodes[0]);
     (1..=30).for_each(|second| update_all(&nodes[second % 2], second));
-    for (round, verb, partitions) in [(1, "seal", 8), (2, "split", 24)] {
-        let dumps =
-            |server: &Server| (0..DIRECTORIES).map(|number| server.dump(&name(number))).collect::<Vec<_>>();
-        let before = dumps(&nodes[0]);
-        let log = dir.path().join(format!("log-{round}"));
-        let next = next_log(dir.path(), &nodes[0], &log, partitions);
-        let config = nodes[0].path("roundel.toml").display().to_string();
-        let words = ["cluster", verb, "--config", &config, "--next", &next];
-        let said = nodes[0].tool(&words);
-        assert!(said.contains(&format!("with {partitions} partitions. Give each node")), "{said}");
-        // Once more, as after an interruption.
-        assert_eq!(nodes[0].tool(&words), said);
-        assert_eq!(dumps(&nodes[1]), before, "what is sealed is read");
-        let refused = nodes[0].say(&format!("UPDATE {} 1900000000:1", name(0)));
-        assert!(refused.contains("is sealed: the cluster goes on in another log"), "{refused}");
-        let status = nodes[1].run(&["cluster", "status"]);
-        assert!(status.contains("a:prepared b:prepared"), "{status}");
-        for node in &mut nodes {
-            node.stop();
-            node.set_log(&log);
-            node.start();
-        }
-        let count = partitions as usize;
-        wait_until("the cluster to be well", || are_all_well(&nodes[0], &["a", "b"], count));
-        assert_eq!(dumps(&nodes[1]), before);
-        (1..=5).for_each(|second| update_all(&nodes[second % 2], round * 100 + second));
-        check_all(&nodes[0], round * 100 + 5);
-        let same = nodes[0].run(&["cluster", "verify"]);
-        assert!(!same.contains("differs"), "{same}");
-        assert!(nodes.iter().all(|node| !node.store().join("next-log").exists()));
-    }
+    go_on(&mut nodes, "seal", 8, ["/log'", "/log-1'"]);
+    (31..=40).for_each(|second| update_all(&nodes[second % 2], second));
+    go_on(&mut nodes, "split", 24, ["/log-1'", "/log-2'"]);
+    (41..=50).for_each(|second| update_all(&nodes[second % 2], second));
+    check_all(&nodes[0], 50);
+    let same = nodes[0].run(&["cluster", "verify"]);
+    assert!(!same.contains("differs"), "{same}");
+}
+
+/// A node that is sealed, and one that lacks its store, with the former log and with the next one.
+#[test]
+fn what_waits_for_another_log_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut a = node(dir.path(), "a");
+    a.start();
+    wait_until("a leader", || are_well(&a, &["a"]));
+    create_all(&a);
+    let [config, next] = ["roundel.toml", "next.toml"].map(|name| a.path(name));
+    std::fs::write(&next, std::fs::read_to_string(&config).unwrap().replace("/log'", "/other'")).unwrap();
+    let [config, next] = [config, next].map(|path| path.display().to_string());
+    a.tool(&["cluster", "topic", "--config", &next, "--partitions", "12"]);
+    let refused = |verb: &str| a.tool_refuses(&["cluster", verb, "--config", &config, "--next", &next]);
+    assert!(refused("split").contains("a split needs a multiple, such as 16"));
+    assert!(refused("seal").contains("12 partitions for RRDs, and the present one 8"));
+    update_all(&a, 1);
+    std::fs::remove_dir_all(dir.path().join("other")).unwrap();
+    a.tool(&["cluster", "topic", "--config", &next, "--partitions", "8"]);
+    a.tool(&["cluster", "seal", "--config", &config, "--next", &next]);
+    let refused = a.say(&format!("UPDATE {} 1900000000:1", name(0)));
+    assert!(refused.contains("is sealed: the cluster goes on in another log"), "{refused}");
+    // Another log than the one that it was sealed for.
+    a.stop();
+    a.set_log("/log'", "/third'");
+    a.start();
+    wait_until("a fault", || a.log().contains("is another topic meant, or was it made again?"));
+    assert!(a.say(&format!("LAST {}", name(0))).starts_with("-1 "));
+    a.stop();
+    a.set_log("/third'", "/other'");
+    a.start();
+    wait_until("a leader", || are_well(&a, &["a"]));
+    check_all(&a, 1);
+    update_all(&a, 2);
 }

@@ -75,12 +75,9 @@ impl Server {
         server
     }
 
-    /// As a node of a cluster, with the log in this directory from its next start on.
-    pub fn set_log(&mut self, directory: &Path) {
-        let section = self.cluster.take().unwrap();
-        let others = section.lines().filter(|line| !line.starts_with("directory = "));
-        let others: String = others.map(|line| format!("{line}\n")).collect();
-        self.cluster = Some(format!("{others}directory = '{}'\n", directory.display()));
+    /// As a node of a cluster, with another log from its next start on: `to` in place of `from` in its section.
+    pub fn set_log(&mut self, from: &str, to: &str) {
+        self.cluster = self.cluster.take().map(|section| section.replace(from, to));
     }
 
     /// Sends it a signal.
@@ -278,6 +275,13 @@ impl Server {
         let output = Command::new(ROUNDEL).args(words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs `roundel`, which refuses; what it says.
+    pub fn tool_refuses(&self, words: &[&str]) -> String {
+        let output = Command::new(ROUNDEL).args(words).output().unwrap();
+        assert!(!output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
     }
 
     /// Reads every checksum.
