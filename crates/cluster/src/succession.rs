@@ -18,10 +18,12 @@ pub const NOTES_AT_START: u64 = 20_000;
 const ACQUAINTANCE: Duration = Duration::from_secs(2);
 /// A node that said nothing for so long does not live.
 const SILENCE: Duration = Duration::from_secs(5);
+/// How long the notes at the start may take.
+const NOTES_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a read waits.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Messages that a log may have that is empty but for an earlier attempt.
-const BEGUN_MAX: u64 = 100;
+const BEGUN_MAX: u64 = 10_000;
 
 /// Why the cluster cannot go on in another log.
 #[derive(Debug)]
@@ -156,15 +158,20 @@ impl Move {
     /// What the notes up to an offset say.
     fn read_up_to(&mut self, end: u64) -> Result<Members, SuccessionError> {
         let mut members = Members::new(NO_WRITER);
-        let until = Instant::now() + SILENCE;
-        while let Some(stored) = self.reader.next(PATIENCE)? {
+        let until = Instant::now() + NOTES_PATIENCE;
+        let mut is_read = false;
+        while !is_read {
+            let Some(stored) = self.reader.next(PATIENCE)? else {
+                match Instant::now() < until {
+                    true => continue,
+                    false => return Err(LogError::Unreachable("it does not give its notes".into()).into()),
+                }
+            };
             let note = note_of(&stored.bytes).map_err(|why| SuccessionError::Damaged(stored.offset, why))?;
             if let Some((writer, note)) = note {
                 members.take(writer, note);
             }
-            if stored.offset + 1 >= end || Instant::now() > until + SILENCE {
-                break;
-            }
+            is_read = stored.offset + 1 >= end;
         }
         Ok(members)
     }

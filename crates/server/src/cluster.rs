@@ -2,6 +2,7 @@
 
 #[cfg(feature = "backup")]
 pub mod backed;
+mod comparison;
 mod figures;
 mod view;
 

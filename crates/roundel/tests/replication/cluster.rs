@@ -239,6 +239,13 @@ fn the_page_shows_what_cluster_status_says_and_drains_a_node() {
     assert!(form("drain", "http://elsewhere.example").starts_with("HTTP/1.1 403"));
     assert!(form("empty", &own).starts_with("HTTP/1.1 400"));
     assert!(page().contains("value=\"drain\""), "nothing was changed");
+    assert!(page().contains("Nothing was compared since"));
+    create_all(&a);
+    assert!(form("verify", "http://elsewhere.example").starts_with("HTTP/1.1 403"));
+    assert!(form("verify", &own).starts_with("HTTP/1.1 303"));
+    wait_until("a comparison", || page().contains("24 RRDs were compared, and are the same on all nodes."));
+    let json = http_get(http, "/api/v1/cluster").unwrap();
+    assert!(json.contains(r#""state":"done""#) && json.contains(r#""verdict":"is equal""#), "{json}");
     assert!(form("drain", &own).starts_with("HTTP/1.1 303"));
     wait_until("it to drain", || page().contains("<td>draining</td>") && page().contains("value=\"fill\""));
     assert!(form("fill", &own).starts_with("HTTP/1.1 303"));

@@ -4,6 +4,7 @@ use cluster::members::{Known, Members, Stage};
 use cluster::node::Node;
 use serde::Serialize;
 
+use super::comparison::ComparisonView;
 use crate::status::Problem;
 
 /// A cluster; `openapi.json` says what each member is.
@@ -21,6 +22,8 @@ pub struct ClusterView {
     pub nodes: Vec<NodeView>,
     /// By number.
     pub partitions: Vec<PartitionView>,
+    /// The last comparison of all replicas that this node was asked for.
+    pub comparison: ComparisonView,
 }
 
 /// See [`ClusterView::nodes`].
@@ -89,7 +92,8 @@ impl ClusterView {
                 format!("{ill} of {} partitions lack a leader or ready replicas", partitions.len())
             }
         };
-        ClusterView { node: node.name().to_string(), replication, summary, problems, nodes, partitions }
+        let (node, comparison) = (node.name().to_string(), ComparisonView::of(node));
+        ClusterView { node, replication, summary, problems, nodes, partitions, comparison }
     }
 
     /// The lines of CLUSTER: `node NAME ZONE ADDRESS STATE leads COUNT of COUNT` for each node, `partition NUMBER epoch EPOCH leader NAME replicas
@@ -179,8 +183,12 @@ impl PartitionView {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use cluster::check::{Compared, Finding, ReplicaFinding, VerifyReport};
     use serde_json::Value;
 
+    use super::super::comparison::ComparedView;
     use super::*;
 
     /// Names of members, and of those of their members, of a value or of its description.
@@ -207,6 +215,33 @@ mod tests {
             Some("array") => Value::Array(vec![example(&schema["items"])]),
             _ => schema["enum"][0].clone(),
         }
+    }
+
+    /// A comparison that found one RRD to differ.
+    fn compared() -> ComparisonView {
+        let replica = |node: &str, verdict| ReplicaFinding { node: node.into(), verdict };
+        let differs = Compared::Differs { rrds: 1, put_aside: Ok(()) };
+        let finding = Finding {
+            partition: 7,
+            rrds: 10,
+            rows: 30,
+            replicas: vec![replica("a", Compared::Equal), replica("b", differs)],
+            differing: BTreeMap::from([(b"x.rrd".to_vec(), vec!["b".into()])]),
+            failure: None,
+        };
+        let well = Finding { partition: 8, ..Finding::default() };
+        let findings = vec![finding, well];
+        ComparisonView::of_report(VerifyReport { is_running: false, done: 12, total: 10, findings })
+    }
+
+    #[test]
+    fn a_comparison_says_what_differs() {
+        assert!(ComparisonView::none().summary().starts_with("Nothing was compared"));
+        let view = compared();
+        assert!(view.summary().starts_with("1 of 2 partitions are not the same"));
+        let ill: Vec<String> = view.ill().map(ComparedView::text).collect();
+        let want = "a is equal; b differs in 1 RRDs, was put aside and is made again; x.rrd on b";
+        assert_eq!(ill, [want]);
     }
 
     #[test]
@@ -237,6 +272,7 @@ mod tests {
             problems,
             nodes: vec![node],
             partitions: vec![well],
+            comparison: compared(),
         };
         assert!(view.drains());
         assert_eq!(

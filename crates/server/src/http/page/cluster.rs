@@ -1,4 +1,4 @@
-//! The cluster that this server is a node of: what `roundel cluster status` shows, with its drain and fill.
+//! The cluster that this server is a node of: what `roundel cluster status` shows, with its drain and fill, and `verify`.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use cluster::check::VerifyOptions;
 use cluster::node::Node;
 use serde_json::Value;
 
@@ -34,22 +35,22 @@ impl Site {
     }
 }
 
-/// Whether the client of a request may drain this node.
+/// Whether the client of a request may operate this node.
 ///
 /// # Errors
 /// 403 with the reason.
-fn may_drain(Operating(clients): Operating, headers: &HeaderMap) -> Result<(), Failure> {
+fn may_operate(Operating(clients): Operating, headers: &HeaderMap) -> Result<(), Failure> {
     let forbidden = |text: &str| Err(Failure::new(StatusCode::FORBIDDEN, text));
     // A page of another site makes browsers send its forms here, and says so.
     if is_foreign(headers) {
-        return forbidden("a node is only drained from this server's own pages");
+        return forbidden("a node is only operated from this server's own pages");
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     match clients {
         Saving::On => Ok(()),
         Saving::Local if is_this_machine(host) => Ok(()),
         _ => forbidden(
-            "a node is drained by accounts with operate = true, and by clients of this machine if HTTP listens nowhere else; roundel cluster drain does it, too",
+            "a node is operated by accounts with operate = true, and by clients of this machine if HTTP listens nowhere else; roundel cluster does it, too",
         ),
     }
 }
@@ -63,7 +64,7 @@ pub async fn cluster(
 ) -> Response {
     let page = || {
         crate::http::api::query(&uri)?.finish()?;
-        let may_change = may_drain(operating, &headers).is_ok();
+        let may_change = may_operate(operating, &headers).is_ok();
         Ok(ClusterPage {
             frame: Frame::new("cluster", "Cluster"),
             cluster: ClusterView::of(site.node()?),
@@ -82,7 +83,7 @@ pub async fn json(State(site): State<Site>, uri: Uri) -> Result<Response, Failur
         .into_response())
 }
 
-/// `POST /cluster`: a form with `do`, which is `drain` or `fill`.
+/// `POST /cluster`: a form with `do`, which is `drain`, `fill` or `verify`. What differs is kept, to be looked at first.
 pub async fn change(
     State(site): State<Site>,
     Extension(operating): Extension<Operating>,
@@ -94,11 +95,16 @@ pub async fn change(
         let what = form.text("do").unwrap_or_default();
         form.finish()?;
         let node = site.node()?;
-        may_drain(operating, &headers)?;
+        may_operate(operating, &headers)?;
         match what.as_str() {
             "drain" => site.api.service.drain(node, true),
             "fill" => site.api.service.drain(node, false),
-            _ => return Err(Failure::bad("do is drain or fill")),
+            "verify" => {
+                let begun = node.verify(VerifyOptions { keeps: true, ..VerifyOptions::default() });
+                begun.map_err(|why| Failure::new(StatusCode::CONFLICT, why))?;
+                site.api.service.operated("cluster verify", None);
+            }
+            _ => return Err(Failure::bad("do is drain, fill or verify")),
         }
         Ok(())
     };
