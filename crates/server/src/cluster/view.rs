@@ -265,6 +265,10 @@ mod tests {
             holds: 2,
         };
         let problems = vec![Problem { text: "x".into(), advice: "y" }];
+        // One of each list, as in the example.
+        let mut comparison = compared();
+        comparison.partitions.truncate(1);
+        comparison.partitions[0].replicas.truncate(1);
         let view = ClusterView {
             node: "a".into(),
             replication: 2,
@@ -272,7 +276,7 @@ mod tests {
             problems,
             nodes: vec![node],
             partitions: vec![well],
-            comparison: compared(),
+            comparison,
         };
         assert!(view.drains());
         assert_eq!(
