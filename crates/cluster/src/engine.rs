@@ -1,7 +1,7 @@
 //! All partitions as one store: each request goes to the node that leads its partition, and the answers are those of a single server.
 //!
 //! `docs/cluster.md` says what is promised. What a local store leads does not leave the process. Changes are tried until a leader has
-//! confirmed them or the time is over (`errand.rs`; batches of updates in `updates.rs`); reads go to the leader, and
+//! confirmed them or the time is over (`errand.rs`; batches of updates in `updates.rs`, or by way of a spool in `spooling.rs`); reads go to the leader, and
 //! to a follower as well when that does not answer soon (`reads.rs`); what concerns two partitions is made of several requests (`moves.rs`).
 
 mod checks;
@@ -10,13 +10,14 @@ mod errand;
 mod gate;
 mod moves;
 mod reads;
+mod spooling;
 mod updates;
 
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rrd::content::Rrd;
@@ -44,6 +45,7 @@ use crate::partition::Copier;
 use crate::peer::Peer;
 use crate::routes::{NodeAddress, Routes};
 use crate::serve::Listener;
+use crate::spool::Spool;
 use crate::wire::{Answer, Request};
 
 /// Threads for retries.
@@ -90,6 +92,8 @@ struct Hub {
     peers: Mutex<HashMap<NodeAddress, Arc<Peer>>>,
     /// For each partition, the order of its updates.
     gates: Vec<Gate>,
+    /// From which updates are answered, with `ack = "spool"`.
+    spool: OnceLock<Arc<Spool>>,
     retries: Chores,
     reads: Chores,
     is_stopping: AtomicBool,
@@ -157,6 +161,7 @@ impl ClusterEngine {
         let hub = Hub {
             routes,
             gates,
+            spool: OnceLock::new(),
             membership,
             options,
             peers: Mutex::default(),
@@ -202,7 +207,10 @@ fn done(answer: Answer) -> Result<(), StoreError> {
 
 impl Engine for ClusterEngine {
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
-        updates::update(&self.hub, batch, reply);
+        match self.hub.spool.get() {
+            Some(spool) => spooling::update(&self.hub, spool, batch, reply),
+            None => updates::update(&self.hub, batch, reply),
+        }
     }
 
     fn updatev(&self, name: &RrdName, values: &[u8]) -> Result<UpdatevOutcome, StoreError> {
@@ -379,12 +387,18 @@ impl Engine for ClusterEngine {
 
     /// Ends the connections to other nodes, and its own node.
     fn stop(&self) -> Result<(), StoreError> {
+        if !self.hub.is_stopping() {
+            self.hub.finish_spool();
+        }
         // First the node: what it has answered for is to be in the log, and others are to lead.
         if let Some((node, listener)) = &self.own {
             node.stop();
             listener.stop();
         }
         self.hub.is_stopping.store(true, Ordering::SeqCst);
+        if let Some(spool) = self.hub.spool.get() {
+            spool.stop();
+        }
         self.hub.retries.stop();
         self.hub.reads.stop();
         let peers = std::mem::take(&mut *lock(&self.hub.peers));

@@ -26,6 +26,7 @@ pub mod plan;
 mod room;
 pub mod routes;
 pub mod serve;
+pub mod spool;
 mod stream;
 pub mod succession;
 pub mod tls;

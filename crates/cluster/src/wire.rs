@@ -31,6 +31,7 @@ use crate::check::{CheckAnswer, CheckRequest};
 use crate::partition::CopyHead;
 pub(crate) use answer::add as add_stats;
 use pack::{pack, unpack};
+pub(crate) use request::{put_update as put_batch, take_batch};
 
 /// Version of the handshake, the frames and all bodies.
 pub const VERSION: u8 = 2;
@@ -125,6 +126,26 @@ impl Request {
                 | Request::BeginCopy
                 | Request::ReadCopy { .. }
                 | Request::Check(CheckRequest::Read { .. } | CheckRequest::PutAside { .. })
+        )
+    }
+
+    /// Whether the updates that came before it must be in the store: it changes RRDs, or is to find what was written.
+    pub(crate) fn follows_updates(&self) -> bool {
+        matches!(
+            self,
+            Request::Updatev(..)
+                | Request::Create(..)
+                | Request::Import(..)
+                | Request::Tune(..)
+                | Request::Change(..)
+                | Request::Delete(_)
+                | Request::Rename(..)
+                | Request::Copy(..)
+                | Request::Restore(..)
+                | Request::Erase(_)
+                | Request::Read(_)
+                | Request::Flush(_)
+                | Request::Sync
         )
     }
 

@@ -4,6 +4,7 @@
 pub mod backed;
 mod comparison;
 mod figures;
+mod spooled;
 mod view;
 
 use std::net::TcpListener;
@@ -19,12 +20,14 @@ use cluster::node::{BEAT, Node, NodeOptions};
 use cluster::partition::BackupPlace;
 use cluster::routes::Routes;
 use cluster::serve::Listener;
+use cluster::spool::{self, Spool, SpoolOptions};
 use cluster::tls::NodeTls;
 use store::stripes;
 
 pub use cluster::succession::{Move, MoveStatus};
 use figures::move_text;
 pub use figures::{ClusterCollector, problems};
+pub use spooled::SpoolCollector;
 pub use view::ClusterView;
 
 /// Partitions of a log that is made in a directory: those of a small cluster, and one for the nodes.
@@ -63,6 +66,37 @@ pub struct NodeFiles {
     pub authority: PathBuf,
 }
 
+/// When updates are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// Once the replicated log has them.
+    Log,
+    /// Once this node's disk has them.
+    Spool,
+}
+
+/// Where updates wait for the log, with [`Ack::Spool`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSpool {
+    /// Where it is; `None` = in the store's directory. Absolute.
+    pub directory: Option<PathBuf>,
+    /// Bytes that may wait in it.
+    pub bytes_max: u64,
+}
+
+/// The spool's directory in that of the store.
+const SPOOL_DIRECTORY: &str = "spool";
+
+/// A node that runs.
+pub struct OpenedNode {
+    /// All nodes as one store.
+    pub engine: Arc<ClusterEngine>,
+    /// This one.
+    pub node: Arc<Node>,
+    /// Its spool, if it has one.
+    pub spool: Option<Arc<Spool>>,
+}
+
 /// How a server is a node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSettings {
@@ -86,6 +120,10 @@ pub struct ClusterSettings {
     pub patience: Duration,
     /// The log.
     pub log: LogSettings,
+    /// When updates are answered.
+    pub ack: Ack,
+    /// Where they wait.
+    pub spool: NodeSpool,
 }
 
 impl ClusterSettings {
@@ -184,7 +222,7 @@ pub fn open(
     directory: &Path,
     store: stripes::Options,
     backup: Option<Arc<dyn BackupPlace>>,
-) -> Result<(Arc<ClusterEngine>, Arc<Node>), String> {
+) -> Result<OpenedNode, String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("[cluster] {what}: {error}");
     let membership = settings.membership()?;
     let socket = TcpListener::bind(&*settings.listen)
@@ -212,5 +250,27 @@ pub fn open(
         name = %settings.name, node = %settings.node, zone = %settings.zone, address = %settings.address,
         partitions = node.partition_count(), "a node of a cluster"
     );
-    Ok((Arc::new(engine.with_node(Arc::clone(&node), listener)), node))
+    let engine = with_spool(engine.with_node(Arc::clone(&node), listener), settings, directory)
+        .map_err(|error| failed("ack", &error))?;
+    let spool = engine.spool();
+    Ok(OpenedNode { engine: Arc::new(engine), node, spool })
+}
+
+/// The engine with its spool, if updates are answered from one.
+fn with_spool(
+    engine: ClusterEngine,
+    settings: &ClusterSettings,
+    store: &Path,
+) -> Result<ClusterEngine, String> {
+    let NodeSpool { directory, bytes_max } = &settings.spool;
+    let directory = directory.clone().unwrap_or_else(|| store.join(SPOOL_DIRECTORY));
+    match settings.ack {
+        Ack::Spool => engine.with_spool(SpoolOptions { directory, bytes_max: *bytes_max }),
+        // Those that go by the log would overtake what waits there.
+        Ack::Log if spool::has_updates(&directory)? => Err(format!(
+            "updates wait in the spool \"{}\": start with ack = \"spool\" until they are drained, or remove it",
+            directory.display()
+        )),
+        Ack::Log => Ok(engine),
+    }
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ::cluster::node::Node;
 #[cfg(feature = "backup")]
 use ::cluster::partition::BackupPlace;
 use protocol::rrdcached::address::Address;
@@ -17,9 +16,9 @@ use store::placeholder::StoreIdentity;
 use store::stripes::{self, Stripes};
 use store::{daemon_address, filenames, identity};
 
-use crate::cluster;
 #[cfg(feature = "backup")]
 use crate::cluster::backed::ReplicaBackups;
+use crate::cluster::{self, OpenedNode};
 use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
 
@@ -141,7 +140,7 @@ fn stripes_options(settings: &StripesSettings, all: &Settings) -> stripes::Optio
 ///
 /// # Errors
 /// A text for the operator.
-pub fn open_node(settings: &Settings) -> Result<(Arc<dyn Engine>, Arc<Node>), String> {
+pub fn open_node(settings: &Settings) -> Result<OpenedNode, String> {
     make_directory(&settings.base)?;
     let (Some(cluster), Layout::Stripes(stripes)) = (&settings.cluster, &settings.layout) else {
         return Err("[cluster] needs layout = \"stripes\"".to_string());
@@ -152,8 +151,7 @@ pub fn open_node(settings: &Settings) -> Result<(Arc<dyn Engine>, Arc<Node>), St
     #[cfg(not(feature = "backup"))]
     let backup = None;
     let options = stripes_options(stripes, settings);
-    let (engine, node) = cluster::open(cluster, &stripes.store, options, backup)?;
-    Ok((engine, node))
+    cluster::open(cluster, &stripes.store, options, backup)
 }
 
 fn open_files(settings: &FilesSettings, all: &Settings) -> Result<Arc<dyn Engine>, String> {

@@ -19,12 +19,13 @@ use protocol::rrdcached::address::Address;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use store::awaited::Awaited;
+use store::engine::Engine;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::copies::Copies;
 use self::duties::Duties;
 use crate::access::Access;
-use crate::cluster::ClusterCollector;
+use crate::cluster::{ClusterCollector, OpenedNode, SpoolCollector};
 use crate::daemon::{self, Daemon, Sockets};
 use crate::http::{Saving, SiteSettings};
 use crate::listener;
@@ -187,9 +188,10 @@ fn open_service(
     access: Access,
     awaited: Option<&Arc<Awaited>>,
 ) -> Result<Arc<Service>, LifecycleError> {
-    let (engine, node) = match &settings.cluster {
-        Some(_) => layout::open_node(settings).map(|(engine, node)| (engine, Some(node))).map_err(fail)?,
-        None => (replicating::open(settings, awaited).map_err(fail)?, None),
+    let node = settings.cluster.as_ref().map(|_| layout::open_node(settings)).transpose().map_err(fail)?;
+    let engine = match &node {
+        Some(node) => Arc::clone(&node.engine) as Arc<dyn Engine>,
+        None => replicating::open(settings, awaited).map_err(fail)?,
     };
     let real_base = std::fs::canonicalize(&settings.base).unwrap_or_else(|_| settings.base.clone());
     let create = CreatePolicy {
@@ -203,7 +205,10 @@ fn open_service(
     }
     let service = Service::with_limits(engine, names, create, &settings.limits, access);
     service.ingest.configure(settings.ingest.clone());
-    if let Some(node) = node {
+    if let Some(OpenedNode { node, spool, .. }) = node {
+        if let Some(spool) = spool {
+            let _ = service.metrics.spool.set(SpoolCollector(spool));
+        }
         let _ = service.metrics.node.set(ClusterCollector(Arc::clone(&node)));
         let _ = service.node.set(node);
     }

@@ -13,7 +13,7 @@ use protocol::rrdcached::command::Verb;
 use store::engine::{Engine, Stats};
 
 use crate::budget::MemoryBudget;
-use crate::cluster::ClusterCollector;
+use crate::cluster::{ClusterCollector, SpoolCollector};
 use crate::collectors::statistics::CollectorStatistics;
 use crate::forward::status::{ForwardCollector, ForwardStatuses};
 use crate::ingest::{Ingest, IngestCollector};
@@ -127,6 +127,8 @@ pub struct Metrics {
     pub replication: std::sync::OnceLock<Arc<ReplicationState>>,
     /// The node of a cluster that this server is, if it is one: `roundel_cluster_leads` and others.
     pub node: std::sync::OnceLock<ClusterCollector>,
+    /// Its spool, if it has one: `roundel_cluster_spool_bytes` and others.
+    pub spool: std::sync::OnceLock<SpoolCollector>,
     /// What is pushed: `roundel_ingest_samples_total` and others.
     pub ingest: Arc<Ingest>,
     /// What is forwarded: `roundel_forward_sent_total` and others.
@@ -207,6 +209,9 @@ impl Metrics {
         }
         if let Some(state) = self.replication.get() {
             registry.register_collector(Box::new(ReplicationCollector(Arc::clone(state))));
+        }
+        if let Some(spool) = self.spool.get() {
+            registry.register_collector(Box::new(spool.clone()));
         }
         if let Some(node) = self.node.get() {
             registry.register_collector(Box::new(node.clone()));

@@ -277,6 +277,9 @@ impl StatusWatch {
         let texts = self.service.node.get().map_or_else(Vec::new, |node| crate::cluster::problems(node));
         let advice = "roundel cluster status says who has what; see docs/cluster.md.";
         problems.extend(texts.into_iter().map(|text| Problem { text, advice }));
+        let text = self.service.metrics.spool.get().and_then(|spool| spool.problem());
+        let advice = "Updates are taken as long as the spool has room, and drained once the log answers; reads do not show them before. See docs/cluster.md.";
+        problems.extend(text.map(|text| Problem { text, advice }));
         problems
     }
 

@@ -107,6 +107,22 @@ impl StoreError {
         }
     }
 
+    /// True when the same may succeed later: it has nothing to do with what was asked for.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Short(_)
+                | StoreError::Poisoned(_)
+                | StoreError::Stopping
+                | StoreError::Locked
+                | StoreError::Backlog(_)
+                | StoreError::TooFast(_)
+                | StoreError::NotPrimary(_)
+                | StoreError::NotReplicated(_)
+                | StoreError::Unavailable(_)
+        )
+    }
+
     /// The operating system refused `what`.
     pub fn io(what: impl Into<String>, error: io::Error) -> Self {
         StoreError::Io { what: what.into(), error: Arc::new(error) }

@@ -245,7 +245,18 @@ impl Hub {
         reply: Reply<Result<Answer, StoreError>>,
     ) {
         let trial = Trial::new(partition, self.patience(&request));
-        Errand { hub: Arc::clone(self), trial, request, is_unknown: false, reply }.go();
+        let until = trial.until;
+        let (follows, errand) = (
+            request.follows_updates(),
+            Errand { hub: Arc::clone(self), trial, request, is_unknown: false, reply },
+        );
+        match follows {
+            false => errand.go(),
+            true => self.after_spooled(partition, until, move |settled| match settled {
+                Ok(()) => errand.go(),
+                Err(error) => (errand.reply)(Err(error)),
+            }),
+        }
     }
 
     /// Has the leader of a partition do something, and waits for it.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rrd::update::UpdateError;
 use store::engine::{Engine, Reply, StoreError, UpdateBatch, UpdateFailure, UpdateLine};
@@ -21,6 +21,8 @@ use crate::wire::{Answer, Ask, Told};
 
 /// Bytes of a part; a longer one becomes several.
 const PART_BYTES_MAX: usize = 4 << 20;
+/// The time of what is tried until the process ends: a century.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A batch of which parts are on their way.
 struct Whole {
@@ -50,7 +52,7 @@ impl Whole {
 
 /// A line of a part.
 #[derive(Clone, Copy, Debug)]
-struct PartLine {
+pub(super) struct PartLine {
     /// Its place in the whole batch.
     line: u32,
     /// How many of its arguments were applied by earlier attempts.
@@ -94,8 +96,25 @@ pub(super) fn update(hub: &Arc<Hub>, batch: UpdateBatch, reply: Reply<Vec<Update
     }
 }
 
+/// Has a batch of one partition applied, whatever time that takes; it fails only for what its leader refuses, and at the end of the process.
+pub(super) fn deliver(
+    hub: &Arc<Hub>,
+    partition: u32,
+    batch: UpdateBatch,
+    is_unknown: bool,
+    reply: Reply<Vec<UpdateFailure>>,
+) {
+    let line = |line| PartLine { line, accepted: 0, is_unknown };
+    let lines = (0..batch.lines.len() as u32).map(line).collect();
+    let whole =
+        Whole { left: AtomicUsize::new(1), failures: Mutex::default(), reply: Mutex::new(Some(reply)) };
+    let trial = Trial::new(partition, FOR_EVER);
+    let own = Arc::clone(hub);
+    hub.enter(Part { hub: own, trial, number: 0, round: 0, batch, lines, whole: Arc::new(whole) });
+}
+
 /// The batch with times instead of `N`: sent again, an update must have the time it had.
-fn with_times(batch: UpdateBatch, hub: &Hub) -> UpdateBatch {
+pub(super) fn with_times(batch: UpdateBatch, hub: &Hub) -> UpdateBatch {
     let has_now = |line: &UpdateLine| {
         let values = batch.values(line);
         values.contains(&b'N') && values.split(|&byte| byte == b' ').any(is_now)
@@ -121,7 +140,7 @@ fn is_now(arg: &[u8]) -> bool {
 }
 
 /// The lines by partition. A batch of one partition stays as it is.
-fn split(batch: UpdateBatch, partition_count: u32) -> Vec<(u32, UpdateBatch, Vec<PartLine>)> {
+pub(super) fn split(batch: UpdateBatch, partition_count: u32) -> Vec<(u32, UpdateBatch, Vec<PartLine>)> {
     let mut last: Option<(&[u8], u32)> = None;
     let partitions: Vec<u32> = batch
         .lines

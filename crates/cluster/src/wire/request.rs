@@ -17,7 +17,8 @@ use super::{PART_BYTES_MAX, Request, check, checked_name, flag, name, put_name, 
 /// Most arguments of a tune: RRDtool's command line has no limit, a machine's is far above this.
 const TUNE_ARGS_MAX: usize = 1 << 16;
 
-pub(super) fn put_update(out: &mut Vec<u8>, batch: &UpdateBatch) {
+/// Appends a batch as docs/format/log.md has it of a record of kind 12, which a spool keeps: both change together.
+pub(crate) fn put_update(out: &mut Vec<u8>, batch: &UpdateBatch) {
     out.push(1);
     varint::put(out, batch.lines.len() as u64);
     for line in &batch.lines {
@@ -49,6 +50,21 @@ fn take_update(cursor: &mut Cursor<'_>) -> Result<UpdateBatch, DecodeError> {
         true => Ok(batch),
         false => Err(names_at),
     }
+}
+
+/// Reads what [`put_update`] wrote.
+///
+/// # Errors
+/// When it is something else.
+pub(crate) fn take_batch(bytes: &[u8]) -> Result<UpdateBatch, DecodeError> {
+    let mut cursor = Cursor::new(bytes);
+    let bad = cursor.bad("a batch of updates");
+    if cursor.byte(bad.expected)? != 1 {
+        return Err(bad);
+    }
+    let batch = take_update(&mut cursor)?;
+    cursor.end()?;
+    Ok(batch)
 }
 
 fn is_name(bytes: &[u8]) -> bool {

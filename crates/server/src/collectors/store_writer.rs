@@ -84,20 +84,7 @@ impl fmt::Display for WriteError {
 impl WriteError {
     /// True when it may be tried again: it has nothing to do with the reading or its RRD.
     pub fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            WriteError::Store(
-                StoreError::Short(_)
-                    | StoreError::Poisoned(_)
-                    | StoreError::Stopping
-                    | StoreError::Locked
-                    | StoreError::Backlog(_)
-                    | StoreError::TooFast(_)
-                    | StoreError::NotPrimary(_)
-                    | StoreError::NotReplicated(_)
-                    | StoreError::Unavailable(_)
-            )
-        )
+        matches!(self, WriteError::Store(error) if error.is_passing())
     }
 }
 

@@ -9,11 +9,13 @@ use toml::Spanned;
 
 use super::{ConfigError, Reader, absolute, values};
 use crate::agents::AgentsSettings;
-use crate::cluster::{ClusterSettings, LogSettings, NodeFiles};
+use crate::cluster::{Ack, ClusterSettings, LogSettings, NodeFiles, NodeSpool};
 use crate::settings::{Layout, Settings};
 
 /// How long an answer waits for the log by default: the brokers need some seconds to replace one of them.
 const ACK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+/// Bytes that wait in a spool: at 100 bytes an update, 10,000 of them a second for three hours.
+const SPOOL_BYTES_DEFAULT: u64 = 10 << 30;
 /// Replicas of a partition.
 const REPLICATION_DEFAULT: u8 = 2;
 
@@ -28,6 +30,9 @@ pub(super) struct FileCluster {
     secret_file: PathBuf,
     replication: Option<Spanned<u8>>,
     ack_timeout: Option<Spanned<String>>,
+    ack: Option<Spanned<String>>,
+    spool: Option<PathBuf>,
+    spool_bytes: Option<Spanned<String>>,
     cert_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
@@ -64,6 +69,11 @@ impl Reader<'_> {
         }
         let listen = given.listen.get_ref().clone();
         let address = given.address.map_or_else(|| listen.clone(), Spanned::into_inner);
+        let bytes = given.spool_bytes.as_ref();
+        let spool = NodeSpool {
+            directory: given.spool.map(|directory| absolute(&directory)).transpose()?,
+            bytes_max: self.bytes("spool_bytes", bytes, SPOOL_BYTES_DEFAULT, values::SPOOL_BYTES)?,
+        };
         let files = match (given.cert_file, given.key_file, given.ca_file) {
             (None, None, None) => None,
             (Some(certificate), Some(key), Some(authority)) => Some(NodeFiles {
@@ -101,7 +111,18 @@ impl Reader<'_> {
             replication: usize::from(replication.unwrap_or(REPLICATION_DEFAULT)),
             patience: self.duration("ack_timeout", patience, ACK_TIMEOUT_DEFAULT, values::ACK_TIMEOUT)?,
             log,
+            ack: self.ack(given.ack.as_ref())?,
+            spool,
         })
+    }
+
+    /// When updates are answered, and where they wait.
+    fn ack(&self, ack: Option<&Spanned<String>>) -> Result<Ack, ConfigError> {
+        match ack.map(|ack| (ack, ack.get_ref().as_str())) {
+            None | Some((_, "log")) => Ok(Ack::Log),
+            Some((_, "spool")) => Ok(Ack::Spool),
+            Some((ack, _)) => Err(self.error("ack", ack, "give \"log\" or \"spool\"")),
+        }
     }
 
     /// Makes the settings those of a node, and refuses what a node cannot do beside.

@@ -43,7 +43,7 @@ pub const JITTER: [&str; 2] = ["0s", "4w"];
 pub const OPEN_BYTES: RangeInclusive<usize> = 4 << 10..=1 << 40;
 /// Bytes of log: with less, checkpoints are written all the time.
 pub const LOG_BYTES: RangeInclusive<u64> = 32 << 10..=1 << 40;
-/// Bytes of an agent's spool: with less, it has room for no day without the store.
+/// Bytes of the spool of an agent, or of a cluster's node: with less, it has room for no day without the store.
 pub const SPOOL_BYTES: [&str; 2] = ["1 MB", "64 TB"];
 /// Bytes of log kept for a follower that is away.
 pub const KEPT_LOG: [&str; 2] = ["1 MB", "1 TB"];

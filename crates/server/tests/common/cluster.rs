@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::node::Node;
-use roundel_server::cluster::{ClusterSettings, LogSettings};
+use roundel_server::cluster::{Ack, ClusterSettings, LogSettings, NodeSpool, OpenedNode};
 use roundel_server::layout;
 use roundel_server::settings::Settings;
 use store::engine::Engine;
@@ -27,11 +27,13 @@ pub fn front_end(directory: &Path) -> (Arc<dyn Engine>, Arc<dyn Engine>) {
             replication: 2,
             patience: Duration::from_secs(30),
             log: LogSettings::Directory(directory.join("log")),
+            ack: Ack::Log,
+            spool: NodeSpool { directory: None, bytes_max: 1 << 30 },
         };
         let settings = Settings::new(directory.join(format!("store-{name}")), directory.join("base"));
         layout::open_node(&Settings { cluster: Some(cluster), ..settings }).unwrap()
     };
-    let ((engine, node), (other, _)) = (open("a"), open("b"));
+    let (OpenedNode { engine, node, .. }, OpenedNode { engine: other, .. }) = (open("a"), open("b"));
     let is_well = |node: &Node| {
         let members = node.members();
         (0..node.partitions())

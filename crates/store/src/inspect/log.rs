@@ -45,7 +45,7 @@ impl Counts {
                 self.imported += u64::from(piece.offset + piece.bytes.len() as u64 == piece.total);
                 return Ok(());
             }
-            Kind::Behaviour | Kind::Stream | Kind::Check | Kind::RowCheck => return Ok(()),
+            Kind::Behaviour | Kind::Stream | Kind::Check | Kind::RowCheck | Kind::Named => return Ok(()),
         };
         *count += 1;
         Ok(())
@@ -151,6 +151,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Stream => "stream",
         Kind::Check => "check",
         Kind::RowCheck => "rowcheck",
+        Kind::Named => "named",
     }
 }
 
@@ -216,6 +217,9 @@ fn describe(record: &Record<'_>) -> Result<String, DecodeError> {
         Kind::RowCheck => {
             let RowCheck { number, first, count } = RowCheck::decode(record.body)?;
             format!("number {number:016x}: {count} RRDs from id {first} on are compared with their rows")
+        }
+        Kind::Named => {
+            format!("{} bytes of updates for partition {}", record.body.len(), record.stamp.producer)
         }
         Kind::Behaviour => "a newer program's behaviour from here on".to_string(),
     })

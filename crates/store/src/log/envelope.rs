@@ -66,11 +66,13 @@ pub enum Kind {
     Check = 10,
     /// Where copies compare whole RRDs, with their rows ([`super::catalogue::RowCheck`]).
     RowCheck = 11,
+    /// Updates with the names of their RRDs, as a spool keeps them for other stores ([`crate::records`]). A shard writes none.
+    Named = 12,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Updates,
         Kind::Create,
         Kind::Tune,
@@ -82,6 +84,7 @@ impl Kind {
         Kind::Stream,
         Kind::Check,
         Kind::RowCheck,
+        Kind::Named,
     ];
 
     /// The kind of this number.

@@ -74,6 +74,10 @@ impl ShardTail {
                 Kind::Import => self.import(&record, record.body, visit).map_err(unknown)?,
                 Kind::Delete => self.delete(&record, visit)?,
                 Kind::Rename => self.rename(&record, visit)?,
+                Kind::Named => {
+                    let what = "it is a record of a spool".to_owned();
+                    return Err(TailError::Unknown { position, what });
+                }
                 Kind::Behaviour => {
                     let what = "a newer program's behaviour begins there".to_owned();
                     return Err(TailError::Unknown { position, what });

@@ -112,6 +112,12 @@ impl Scanner<'_> {
                 let Stream { name, position } = Stream::decode(body)?;
                 self.state.streams.advance(name, position);
             }
+            Kind::Named => {
+                return Err(DecodeError {
+                    offset: 0,
+                    expected: "a record of a shard; this one is of a spool",
+                });
+            }
             // This version never writes one; continuing would compute other numbers than the program that
             // wrote it.
             Kind::Behaviour => {

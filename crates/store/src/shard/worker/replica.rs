@@ -123,6 +123,7 @@ impl Worker {
                 }
             }
             Kind::RowCheck => self.follow_row_check(RowCheck::decode(body)?),
+            Kind::Named => return Err(Misfit::State("it is a record of a spool".into())),
             Kind::Behaviour => return Err(Misfit::State("a newer program wrote it; use that one".into())),
         }
         Ok(())
