@@ -7,6 +7,7 @@
 
 mod backlog;
 mod drain;
+pub mod fuzzing;
 mod opening;
 mod queues;
 mod record;

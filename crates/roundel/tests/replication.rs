@@ -27,6 +27,8 @@ mod server;
 mod signer;
 #[path = "wire/snmpd.rs"]
 mod snmpd;
+#[path = "replication/spool.rs"]
+mod spool;
 
 use std::io::Write;
 use std::time::{Duration, Instant};

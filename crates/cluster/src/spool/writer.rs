@@ -15,7 +15,7 @@ use super::{Gathered, Shared, Submission, now_ms, record};
 use crate::lock::lock;
 
 /// What was drained is noted so often, and what is drained removed.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a record, of which there are several for one partition when more has gathered.
 const RECORD_BYTES: usize = 4 << 20;
 

@@ -15,7 +15,7 @@ pub fn node(parent: &Path, name: &str) -> Server {
 }
 
 /// A node over the log that these lines say.
-fn node_over(parent: &Path, name: &str, log: &str) -> Server {
+pub fn node_over(parent: &Path, name: &str, log: &str) -> Server {
     std::fs::write(parent.join("secret"), "a secret of the cluster in this test\n").unwrap();
     let (port, parent_path) = (free_port(), parent.display());
     let section = format!(
@@ -137,7 +137,7 @@ fn two_nodes_answer_as_one_server_and_replace_each_other() {
 }
 
 /// The sum over all partitions of what `/metrics` says of a node: the name without `roundel_cluster_`, and how many partitions it says it of.
-fn figure(http: u16, name: &str) -> (u64, usize) {
+pub fn figure(http: u16, name: &str) -> (u64, usize) {
     let text = http_get(http, "/metrics").unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.strip_prefix("roundel_cluster_")?.strip_prefix(name));
     let values = lines.filter(|rest| rest.starts_with(['{', ' ']));

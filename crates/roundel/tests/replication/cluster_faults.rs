@@ -4,9 +4,9 @@
 //! `ROUNDEL_FAULTS=200` has so many faults in place of a few; `make bench-full` does so, and prints what `docs/cluster.md` says.
 
 #[path = "cluster_faults/judge.rs"]
-mod judge;
+pub mod judge;
 #[path = "cluster_faults/load.rs"]
-mod load;
+pub mod load;
 #[path = "cluster_faults/network.rs"]
 mod network;
 
@@ -231,35 +231,28 @@ impl World {
         hit.iter().for_each(|at| _ = self.shared.states[*at].fetch_add(1, Ordering::SeqCst));
         begun.elapsed()
     }
+}
 
-    /// The files that the replicas of each RRD are exported to, of nodes that are stopped.
-    fn export(&self) -> Vec<Vec<PathBuf>> {
-        let mut files = vec![Vec::new(); RRDS];
-        for server in &self.nodes {
-            for entry in server.store().read_dir().unwrap().map(|entry| entry.unwrap().path()) {
-                let name = entry.file_name().unwrap().to_string_lossy().into_owned();
-                if !name.starts_with("partition-") {
-                    continue;
-                }
-                assert!(!name.contains("differs"), "a replica differed: {}", entry.display());
-                let to = server.path("exported").join(name);
-                server.tool(&[
-                    "export",
-                    "--all",
-                    "--from",
-                    entry.to_str().unwrap(),
-                    "--to",
-                    to.to_str().unwrap(),
-                ]);
-                let exported = (0..RRDS).map(|rrd| to.join(load::name(rrd)));
-                exported
-                    .enumerate()
-                    .filter(|(_, file)| file.exists())
-                    .for_each(|(rrd, file)| files[rrd].push(file));
+/// The files that the replicas of each RRD are exported to, of nodes that are stopped.
+pub fn export(nodes: &[Server]) -> Vec<Vec<PathBuf>> {
+    let mut files = vec![Vec::new(); RRDS];
+    for server in nodes {
+        for entry in server.store().read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+            if !name.starts_with("partition-") {
+                continue;
             }
+            assert!(!name.contains("differs"), "a replica differed: {}", entry.display());
+            let (from, to) = (entry.to_str().unwrap(), server.path("exported").join(name));
+            server.tool(&["export", "--all", "--from", from, "--to", to.to_str().unwrap()]);
+            let exported = (0..RRDS).map(|rrd| to.join(load::name(rrd)));
+            exported
+                .enumerate()
+                .filter(|(_, file)| file.exists())
+                .for_each(|(rrd, file)| files[rrd].push(file));
         }
-        files
     }
+    files
 }
 
 /// What a kind of fault did.
@@ -342,7 +335,7 @@ fn run(seed: u64, faults: u64) {
     wait_for("all to be well", || world.is_well().then_some(()));
     std::thread::sleep(Duration::from_secs(2));
     world.nodes.iter_mut().for_each(Server::stop);
-    let files = world.export();
+    let files = export(&world.nodes);
     let place = world.parent.path().join("expected");
     std::fs::create_dir(&place).unwrap();
     let mut verdict = Verdict::default();
