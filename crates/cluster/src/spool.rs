@@ -20,7 +20,7 @@ pub use self::opening::has_updates;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -96,7 +96,7 @@ struct Counts {
 }
 
 /// What the threads share.
-struct Shared {
+struct SpoolState {
     options: SpoolOptions,
     partition_count: u32,
     disk: Arc<dyn Disk>,
@@ -117,7 +117,7 @@ struct Shared {
 
 /// A spool with its threads.
 pub struct Spool {
-    shared: Arc<Shared>,
+    shared: Arc<SpoolState>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -225,8 +225,8 @@ impl Drop for Spool {
     }
 }
 
-impl Shared {
-    fn queues(&self) -> std::sync::MutexGuard<'_, Queues> {
+impl SpoolState {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
         lock(&self.queues)
     }
 

@@ -8,8 +8,8 @@ use store::engine::UpdateBatch;
 use store::records::{Kind, Known, Position, Record, ReplayError, replay};
 
 use super::opening::{GENERATION, HERE};
-use super::queues::{Behind, Plan, Spooled};
-use super::{Shared, record};
+use super::queues::{OnDisk, ReadPlan, Spooled};
+use super::{SpoolState, record};
 use crate::key;
 
 /// Bytes of the spool that are read at once.
@@ -26,13 +26,13 @@ struct Wanted {
     room: usize,
     found: Vec<Spooled>,
     /// The first record that has no room.
-    missing: Option<Behind>,
+    missing: Option<OnDisk>,
 }
 
 /// Reads the next part, if some partition wants it; false when none does.
-pub(super) fn read(shared: &Arc<Shared>) -> bool {
+pub(super) fn read(shared: &Arc<SpoolState>) -> bool {
     let Some(plan) = shared.queues().plan() else { return false };
-    let Plan { from, tip, wanted } = plan;
+    let ReadPlan { from, tip, wanted } = plan;
     let mut wanted: Vec<Option<Wanted>> = wanted
         .into_iter()
         .map(|wanted| wanted.map(|(from, room)| Wanted { from, room, found: Vec::new(), missing: None }))
@@ -67,8 +67,8 @@ pub(super) fn read(shared: &Arc<Shared>) -> bool {
     let mut queues = shared.queues();
     for (partition, wanted) in (0..).zip(wanted) {
         let Some(Wanted { from, found, missing, .. }) = wanted else { continue };
-        let behind = missing.unwrap_or(Behind { from: from.max(end), time_ms });
-        queues.fill(partition, found, behind);
+        let rest = missing.unwrap_or(OnDisk { from: from.max(end), time_ms });
+        queues.fill(partition, found, rest);
     }
     true
 }
@@ -98,7 +98,7 @@ fn add(record: &Record<'_>, wanted: &mut [Option<Wanted>], partition_count: u32)
         }
         let time_ms = record.stamp.time_ms;
         if wanted.room == 0 {
-            wanted.missing = Some(Behind { from: start, time_ms: Some(time_ms) });
+            wanted.missing = Some(OnDisk { from: start, time_ms: Some(time_ms) });
             continue;
         }
         wanted.room = wanted.room.saturating_sub(batch.text.len());

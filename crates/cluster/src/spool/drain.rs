@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use store::engine::UpdateFailure;
 
-use super::{Deliver, Shared, backlog};
+use super::{Deliver, SpoolState, backlog};
 use crate::lock::lock;
 
 /// How long it waits when there is nothing to do; what ends the wait is a bell.
@@ -15,7 +15,7 @@ const WAIT: Duration = Duration::from_secs(1);
 const SAY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Drains until the spool stops.
-pub(super) fn run(shared: &Arc<Shared>, deliver: &Deliver) {
+pub(super) fn run(shared: &Arc<SpoolState>, deliver: &Deliver) {
     while !shared.is_stopping() {
         let next = shared.queues().next(Instant::now());
         if let Some((partition, batch, is_again)) = next {
@@ -32,7 +32,7 @@ pub(super) fn run(shared: &Arc<Shared>, deliver: &Deliver) {
     }
 }
 
-impl Shared {
+impl SpoolState {
     fn wait_for_more(&self) {
         let mut queues = self.queues();
         let due = queues.next_due();

@@ -7,7 +7,7 @@ use store::filenames;
 use store::records::{Kind, Known, Position, Record, replay};
 use store::transfer::DecodeError;
 
-use super::opening::{Found, GENERATION, HERE, look};
+use super::opening::{GENERATION, HERE, SpoolContents, look};
 use super::record;
 use crate::wire::put_batch;
 
@@ -24,7 +24,7 @@ pub fn fuzz(bytes: &[u8]) {
     let written = disk.create(&filenames::log(dir, from)).and_then(|file| file.write_at(bytes, 0));
     assert!(written.is_ok(), "a simulated disk without limits");
     // A record of another kind of log, or of a newer program, stops it.
-    let Ok(Found { end, drained, .. }) = look(&disk, PARTITIONS) else { return };
+    let Ok(SpoolContents { end, drained, .. }) = look(&disk, PARTITIONS) else { return };
     assert!(end.end.offset <= bytes.len() as u64);
     assert!(drained.iter().all(|offset| *offset <= end.end.offset));
     let mut see = |record: Record<'_>| -> Result<(), DecodeError> {

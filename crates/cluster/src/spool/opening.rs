@@ -10,7 +10,7 @@ use store::records::{Kind, Known, LogWriter, Options, Position, Record, ReplayEn
 use store::transfer::DecodeError;
 
 use super::queues::Queues;
-use super::{Gathered, Shared, SpoolOptions, record};
+use super::{Gathered, SpoolOptions, SpoolState, record};
 
 /// The directory of the spool, for its disk.
 pub(super) const HERE: &str = "";
@@ -22,7 +22,7 @@ const FILE_PART: u64 = 16;
 const FILE_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=16 << 20;
 
 /// What stands in a spool.
-pub(super) struct Found {
+pub(super) struct SpoolContents {
     pub(super) begin: u64,
     pub(super) end: ReplayEnd,
     /// For each partition, up to where it was drained.
@@ -38,7 +38,7 @@ pub(super) fn file_bytes(bytes_max: u64) -> u64 {
 ///
 /// # Errors
 /// When it cannot be read, or is none.
-pub(super) fn look(disk: &dyn Disk, partition_count: u32) -> Result<Found, String> {
+pub(super) fn look(disk: &dyn Disk, partition_count: u32) -> Result<SpoolContents, String> {
     let dir = Path::new(HERE);
     let files = log_files(disk, dir).map_err(|error| error.to_string())?;
     let begin = files.first().map_or(0, |first| first.offset);
@@ -58,14 +58,14 @@ pub(super) fn look(disk: &dyn Disk, partition_count: u32) -> Result<Found, Strin
     let end = replay(disk, dir, from, Known::default(), &mut see).map_err(|error| error.to_string())?;
     // No mark is of what comes later, whatever a file says.
     drained.iter_mut().for_each(|offset| *offset = (*offset).min(end.end.offset));
-    Ok(Found { begin, end, drained })
+    Ok(SpoolContents { begin, end, drained })
 }
 
 /// Opens a spool, or makes one.
 ///
 /// # Errors
 /// A text for the operator.
-pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(Shared, LogWriter), String> {
+pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(SpoolState, LogWriter), String> {
     let directory = options.directory.display().to_string();
     let failed = |error: &dyn std::fmt::Display| format!("cannot open the spool \"{directory}\": {error}");
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::create(&options.directory).map_err(|error| failed(&error))?);
@@ -78,7 +78,8 @@ pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(Share
     if !lock.try_lock().map_err(|error| failed(&error))? {
         return Err(failed(&"another process uses it"));
     }
-    let Found { begin, end, drained } = look(&*disk, partition_count).map_err(|error| failed(&error))?;
+    let SpoolContents { begin, end, drained } =
+        look(&*disk, partition_count).map_err(|error| failed(&error))?;
     for damage in &end.damage {
         tracing::error!(%damage, "the spool is damaged: acknowledged updates are lost");
     }
@@ -88,7 +89,7 @@ pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(Share
     let log_options = Options { file_bytes_max: file_bytes(options.bytes_max), spare_files_max: 1, owner: 0 };
     let log = LogWriter::open(Arc::clone(&disk), Path::new(HERE), end.end, log_options)
         .map_err(|error| failed(&error))?;
-    let shared = Shared {
+    let shared = SpoolState {
         options,
         partition_count,
         disk,

@@ -1,6 +1,6 @@
 //! What of the spool waits for each partition: as much of it in memory as there is room for, the rest on the disk.
 //!
-//! A partition is *behind* from the first record on that found no room; from there on its records are read from the disk, in their order. At most one
+//! From the first record of a partition on that found no room, its records are read from the disk, in their order. At most one
 //! batch of a partition is on its way. No file, no thread, no clock: `now` is an argument.
 
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ pub(super) struct Spooled {
 
 /// From where on a partition's records are on the disk only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Behind {
+pub(super) struct OnDisk {
     /// There is none before this offset.
     pub(super) from: u64,
     /// When the first of them was spooled, if that is known.
@@ -41,10 +41,10 @@ pub(super) struct Behind {
 
 /// One partition.
 #[derive(Debug, Default)]
-struct Queue {
+struct PartitionQueue {
     waiting: VecDeque<Spooled>,
     bytes: usize,
-    behind: Option<Behind>,
+    on_disk: Option<OnDisk>,
     /// What is on its way; its batch is kept for a second time.
     sent: Option<Spooled>,
     /// Not before then.
@@ -57,14 +57,14 @@ struct Queue {
     marked: u64,
 }
 
-impl Queue {
+impl PartitionQueue {
     fn push(&mut self, spooled: Spooled) {
         self.bytes += spooled.batch.text.len();
         self.waiting.push_back(spooled);
     }
 
     fn is_empty(&self) -> bool {
-        self.sent.is_none() && self.waiting.is_empty() && self.behind.is_none()
+        self.sent.is_none() && self.waiting.is_empty() && self.on_disk.is_none()
     }
 
     fn is_ready(&self, now: Instant) -> bool {
@@ -75,13 +75,13 @@ impl Queue {
     fn first(&self) -> Option<(u64, Option<i64>)> {
         let in_memory = self.sent.as_ref().or(self.waiting.front());
         let in_memory = in_memory.map(|spooled| (spooled.start, Some(spooled.time_ms)));
-        in_memory.or(self.behind.map(|behind| (behind.from, behind.time_ms)))
+        in_memory.or(self.on_disk.map(|on_disk| (on_disk.from, on_disk.time_ms)))
     }
 }
 
 /// All partitions.
 pub(super) struct Queues {
-    queues: Vec<Queue>,
+    queues: Vec<PartitionQueue>,
     bytes_max: usize,
     /// Where the spool ends, as far as it is durable.
     tip: u64,
@@ -91,7 +91,7 @@ pub(super) struct Queues {
 
 /// What is to be read from the disk.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct ReadPlan {
     pub(super) from: u64,
     /// Up to there it may be read.
     pub(super) tip: u64,
@@ -105,8 +105,8 @@ impl Queues {
         let bytes_max = MEMORY_BYTES / drained.len().max(1);
         let queue = |drained: u64| {
             let from = drained.max(begin);
-            let behind = (from < tip).then_some(Behind { from, time_ms: None });
-            Queue { behind, appended: tip, drained, marked: drained, ..Queue::default() }
+            let on_disk = (from < tip).then_some(OnDisk { from, time_ms: None });
+            PartitionQueue { on_disk, appended: tip, drained, marked: drained, ..PartitionQueue::default() }
         };
         Queues {
             queues: drained.into_iter().map(queue).collect(),
@@ -121,9 +121,9 @@ impl Queues {
         let queue = &mut self.queues[partition as usize];
         queue.appended = spooled.end;
         let has_room = queue.waiting.is_empty() || queue.bytes + spooled.batch.text.len() <= self.bytes_max;
-        match queue.behind {
+        match queue.on_disk {
             None if has_room => queue.push(spooled),
-            None => queue.behind = Some(Behind { from: spooled.start, time_ms: Some(spooled.time_ms) }),
+            None => queue.on_disk = Some(OnDisk { from: spooled.start, time_ms: Some(spooled.time_ms) }),
             Some(_) => {}
         }
     }
@@ -187,26 +187,28 @@ impl Queues {
         }
     }
 
-    /// The next thing to read from the disk: what is furthest behind and has room.
-    pub(super) fn plan(&self) -> Option<Plan> {
-        let room = |queue: &Queue| {
+    /// The next thing to read from the disk: of the partitions that have room, from the oldest record that is not in memory.
+    pub(super) fn plan(&self) -> Option<ReadPlan> {
+        let room = |queue: &PartitionQueue| {
             self.bytes_max.checked_sub(queue.bytes).filter(|room| *room >= self.bytes_max / 2)
         };
-        let wanted = |queue: &Queue| queue.behind.zip(room(queue)).map(|(behind, room)| (behind.from, room));
+        let wanted = |queue: &PartitionQueue| {
+            queue.on_disk.zip(room(queue)).map(|(on_disk, room)| (on_disk.from, room))
+        };
         let wanted: Vec<_> = self.queues.iter().map(wanted).collect();
         let from = wanted.iter().flatten().map(|(from, _)| *from).min()?;
-        Some(Plan { from, tip: self.tip, wanted })
+        Some(ReadPlan { from, tip: self.tip, wanted })
     }
 
-    /// What was read by a plan: the records of each partition in their order, and where it goes on; from there on, `behind` says
+    /// What was read by a plan: the records of each partition in their order, and where it goes on; from there on, `on_disk` says
     /// what is known of the first that is missing.
-    pub(super) fn fill(&mut self, partition: u32, found: Vec<Spooled>, behind: Behind) {
+    pub(super) fn fill(&mut self, partition: u32, found: Vec<Spooled>, on_disk: OnDisk) {
         let queue = &mut self.queues[partition as usize];
         for mut spooled in found {
             spooled.is_again = spooled.start < self.again_until;
             queue.push(spooled);
         }
-        queue.behind = (behind.from < self.tip).then_some(behind);
+        queue.on_disk = (on_disk.from < self.tip).then_some(on_disk);
     }
 
     /// Where the last record of a partition ends; `None`: nothing of it waits.
@@ -248,7 +250,7 @@ impl Queues {
 
     /// Where the oldest record begins that is not drained, and when it was spooled; the end if there is none.
     pub(super) fn oldest(&self) -> (u64, Option<i64>) {
-        let firsts = || self.queues.iter().filter_map(Queue::first);
+        let firsts = || self.queues.iter().filter_map(PartitionQueue::first);
         let start = firsts().map(|(start, _)| start).min().unwrap_or(self.tip);
         (start, firsts().filter_map(|(_, time)| time).min())
     }

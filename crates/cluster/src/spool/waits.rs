@@ -1,7 +1,7 @@
 //! Who waits until what was spooled before is drained: changes that must come after it.
 
 use super::queues::Queues;
-use super::{Gathered, Shared, Spool};
+use super::{Gathered, Spool, SpoolState};
 use crate::lock::lock;
 
 /// What is done at the end of a wait; whether everything was drained.
@@ -80,7 +80,7 @@ impl Waits {
     }
 }
 
-impl Shared {
+impl SpoolState {
     fn is_settled(&self, gathered: &Gathered, partitions: &[u32]) -> bool {
         let queues = self.queues();
         let is_settled =

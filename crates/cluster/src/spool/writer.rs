@@ -11,7 +11,7 @@ use store::records::{LogError, LogSyncer, LogWriter, Position};
 
 use super::opening::{GENERATION, file_bytes};
 use super::queues::Spooled;
-use super::{Gathered, Shared, Submission, now_ms, record};
+use super::{Gathered, SpoolState, Submission, now_ms, record};
 use crate::lock::lock;
 
 /// What was drained is noted so often, and what is drained removed.
@@ -21,7 +21,7 @@ const RECORD_BYTES: usize = 4 << 20;
 
 /// The writer's own.
 struct Writer<'s> {
-    shared: &'s Shared,
+    shared: &'s SpoolState,
     log: LogWriter,
     syncer: LogSyncer,
     noted_at: Instant,
@@ -32,7 +32,7 @@ struct Writer<'s> {
 }
 
 /// Writes until the spool stops.
-pub(super) fn run(shared: &Shared, log: LogWriter) {
+pub(super) fn run(shared: &SpoolState, log: LogWriter) {
     let (syncer, noted_at) = (log.syncer(), Instant::now());
     let (released, ..) = shared.extent();
     let mut writer = Writer { shared, log, syncer, noted_at, all_marks_at: 0, released };
@@ -55,7 +55,7 @@ fn refusal(error: &LogError) -> StoreError {
     }
 }
 
-impl Shared {
+impl SpoolState {
     /// Waits for something to do, or a time.
     fn gathered(&self, until: Instant) -> MutexGuard<'_, Gathered> {
         let mut gathered = lock(&self.gathered);

@@ -94,7 +94,7 @@ fn updates_are_acknowledged_while_the_log_is_away_and_arrive_once_and_in_order()
     );
     a.kill();
     a.start();
-    assert!(figure(http, "spool_bytes").0 > 0, "it waits still");
+    wait_until("it to say that they wait still", || figure(http, "spool_bytes").0 > 0);
     feed.send(&a, 40);
     assert_eq!(
         (figure(http, "spooled_total").0, figure(http, "spool_drained_total").0),
@@ -128,15 +128,17 @@ fn updates_are_acknowledged_while_the_log_is_away_and_arrive_once_and_in_order()
     }
     assert_eq!(verdict, Verdict { acknowledged: 100 * RRDS as u64, ..Verdict::default() });
 
-    // Without the spool, what waits in it would be overtaken.
-    let [mut a, _b] = nodes;
+    let [a, _] = nodes;
+    refuses_to_leave_its_spool(parent.path(), a);
+}
+
+/// With `ack = "log"`, what waits in the spool would be overtaken.
+fn refuses_to_leave_its_spool(parent: &Path, mut a: Server) {
     a.start();
-    let outage = Outage::begin(&parent.path().join("log"));
-    feed.send(&a, 1);
+    let outage = Outage::begin(&parent.join("log"));
+    assert!(a.say(&format!("UPDATE {} {}", name(0), reading(BEGIN + ROWS))).starts_with("0 "));
     a.kill();
     drop(outage);
-    let section = std::fs::read_to_string(a.path("roundel.toml")).unwrap();
-    let mut log = node_over(parent.path(), "a", &format!("directory = '{}/log'\n", parent.path().display()));
-    assert!(section.contains("ack = 'spool'"));
+    let mut log = node_over(parent, "a", &format!("directory = '{}/log'\n", parent.display()));
     assert!(log.fails().contains("start with ack = \"spool\" until they are drained"), "{}", log.log());
 }
