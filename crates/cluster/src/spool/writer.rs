@@ -29,13 +29,15 @@ struct Writer<'s> {
     all_marks_at: u64,
     /// Everything before this was released.
     released: u64,
+    /// How far it is drained could not be noted, which the log says.
+    is_failing: bool,
 }
 
 /// Writes until the spool stops.
 pub(super) fn run(shared: &SpoolState, log: LogWriter) {
     let (syncer, noted_at) = (log.syncer(), Instant::now());
     let (released, ..) = shared.extent();
-    let mut writer = Writer { shared, log, syncer, noted_at, all_marks_at: 0, released };
+    let mut writer = Writer { shared, log, syncer, noted_at, all_marks_at: 0, released, is_failing: false };
     while writer.round() {}
     writer.note(true);
     if let Err(error) = writer.write() {
@@ -158,7 +160,7 @@ impl Writer<'_> {
                     spooled.push((partition, Spooled { start, end, time_ms, is_again: false, batch }));
                 }
                 Err(error) => {
-                    self.log.discard();
+                    self.discard();
                     return Err(refusal(&error));
                 }
             }
@@ -174,11 +176,15 @@ impl Writer<'_> {
     fn write(&mut self) -> Result<u64, LogError> {
         let written = self.log.commit().and_then(|_| self.syncer.sync());
         if written.is_err() {
-            self.log.discard();
-            // What was to be noted may not be.
-            self.shared.queues().forget_marks();
+            self.discard();
         }
         written.map(|position| position.offset)
+    }
+
+    /// Drops what was appended; what was to be noted in it is noted again.
+    fn discard(&mut self) {
+        self.log.discard();
+        self.shared.queues().forget_marks();
     }
 
     /// Appends how far partitions were drained: those that have changed, or all. It is durable with the next batch, or the next second.
@@ -207,9 +213,13 @@ impl Writer<'_> {
             }
             Ok(())
         });
-        if let Err(error) = released {
+        // Once, and again after it was well.
+        if let Err(error) = &released
+            && !self.is_failing
+        {
             tracing::error!(%error, "the spool cannot note how far it is drained");
         }
+        self.is_failing = released.is_err();
     }
 }
 
