@@ -99,6 +99,8 @@ struct Counts {
 struct SpoolState {
     options: SpoolOptions,
     partition_count: u32,
+    /// What was drained before the cluster was divided.
+    earlier: opening::Earlier,
     disk: Arc<dyn Disk>,
     gathered: Mutex<Gathered>,
     is_stopping: AtomicBool,
@@ -112,13 +114,13 @@ struct SpoolState {
     counts: Counts,
     /// When a refused update was last said in the log.
     said: Mutex<Option<Instant>>,
-    _lock: Arc<dyn DiskFile>,
 }
 
 /// A spool with its threads.
 pub struct Spool {
     shared: Arc<SpoolState>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    _lock: Arc<dyn DiskFile>,
 }
 
 /// Milliseconds since 1970.
@@ -132,9 +134,9 @@ impl Spool {
     /// # Errors
     /// A text for the operator: when another process has it, or the disk fails.
     pub fn open(options: SpoolOptions, partition_count: u32, deliver: Deliver) -> Result<Spool, String> {
-        let (shared, log) = opening::open(options, partition_count)?;
+        let (shared, log, lock) = opening::open(options, partition_count)?;
         let shared = Arc::new(shared);
-        let spool = Spool { shared: Arc::clone(&shared), threads: Mutex::default() };
+        let spool = Spool { shared: Arc::clone(&shared), threads: Mutex::default(), _lock: lock };
         let drains = Arc::clone(&shared);
         spool.spawn("spool", move || writer::run(&shared, log))?;
         spool.spawn("spool drain", move || drain::run(&drains, &deliver))?;

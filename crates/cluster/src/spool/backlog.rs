@@ -45,7 +45,7 @@ pub(super) fn read(shared: &Arc<SpoolState>) -> bool {
         }
         if record.kind == Kind::Named {
             time_ms = Some(record.stamp.time_ms);
-            add(&record, &mut wanted, shared.partition_count);
+            add(&record, &mut wanted, shared);
         }
         // What comes after the last one is being written.
         if record.end.offset >= tip { Err(Enough(tip)) } else { Ok(()) }
@@ -74,10 +74,15 @@ pub(super) fn read(shared: &Arc<SpoolState>) -> bool {
 }
 
 /// Takes what is wanted of a record.
-fn add(record: &Record<'_>, wanted: &mut [Option<Wanted>], partition_count: u32) {
+fn add(record: &Record<'_>, wanted: &mut [Option<Wanted>], shared: &SpoolState) {
+    let partition_count = shared.partition_count;
     let start = record.position.offset;
     let hint = record::partition_of(record, partition_count);
     if hint.is_some_and(|partition| wanted[partition as usize].is_none()) {
+        return;
+    }
+    let drained = shared.earlier.get(&record::numbers_of(record));
+    if hint.is_none() && drained.is_some_and(|drained| record.end.offset <= *drained) {
         return;
     }
     let batch = match record::batch_of(record) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 
-use disk::{Disk, RealDisk};
+use disk::{Disk, DiskFile, RealDisk};
 use store::records::{Kind, Known, LogWriter, Options, Position, Record, ReplayEnd, log_files, replay};
 use store::transfer::DecodeError;
 
@@ -27,7 +27,12 @@ pub(super) struct SpoolContents {
     pub(super) end: ReplayEnd,
     /// For each partition, up to where it was drained.
     pub(super) drained: Vec<u64>,
+    /// The same of the partitions of other numbers of them, by partition and number.
+    pub(super) earlier: Earlier,
 }
+
+/// Up to where partitions were drained before the cluster was divided, by partition and the number of them.
+pub(super) type Earlier = HashMap<(u32, u32), u64>;
 
 /// Bytes of a file.
 pub(super) fn file_bytes(bytes_max: u64) -> u64 {
@@ -43,10 +48,12 @@ pub(super) fn look(disk: &dyn Disk, partition_count: u32) -> Result<SpoolContent
     let files = log_files(disk, dir).map_err(|error| error.to_string())?;
     let begin = files.first().map_or(0, |first| first.offset);
     let mut drained = vec![0; partition_count as usize];
+    let mut earlier = Earlier::new();
     let mut see = |record: Record<'_>| match record.kind {
         Kind::Stream => {
-            if let Some((partition, offset)) = record::mark_of(&record, partition_count)? {
-                let known: &mut u64 = &mut drained[partition as usize];
+            if let Some((partition, count, offset)) = record::mark_of(&record)? {
+                let own = drained.get_mut(partition as usize).filter(|_| count == partition_count);
+                let known: &mut u64 = own.unwrap_or_else(|| earlier.entry((partition, count)).or_default());
                 *known = (*known).max(offset);
             }
             Ok(())
@@ -58,14 +65,17 @@ pub(super) fn look(disk: &dyn Disk, partition_count: u32) -> Result<SpoolContent
     let end = replay(disk, dir, from, Known::default(), &mut see).map_err(|error| error.to_string())?;
     // No mark is of what comes later, whatever a file says.
     drained.iter_mut().for_each(|offset| *offset = (*offset).min(end.end.offset));
-    Ok(SpoolContents { begin, end, drained })
+    Ok(SpoolContents { begin, end, drained, earlier })
 }
 
-/// Opens a spool, or makes one.
+/// Opens a spool, or makes one; with the lock that keeps other processes out.
 ///
 /// # Errors
 /// A text for the operator.
-pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(SpoolState, LogWriter), String> {
+pub(super) fn open(
+    options: SpoolOptions,
+    partition_count: u32,
+) -> Result<(SpoolState, LogWriter, Arc<dyn DiskFile>), String> {
     let directory = options.directory.display().to_string();
     let failed = |error: &dyn std::fmt::Display| format!("cannot open the spool \"{directory}\": {error}");
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::create(&options.directory).map_err(|error| failed(&error))?);
@@ -78,7 +88,7 @@ pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(Spool
     if !lock.try_lock().map_err(|error| failed(&error))? {
         return Err(failed(&"another process uses it"));
     }
-    let SpoolContents { begin, end, drained } =
+    let SpoolContents { begin, end, drained, earlier } =
         look(&*disk, partition_count).map_err(|error| failed(&error))?;
     for damage in &end.damage {
         tracing::error!(%damage, "the spool is damaged: acknowledged updates are lost");
@@ -92,6 +102,7 @@ pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(Spool
     let shared = SpoolState {
         options,
         partition_count,
+        earlier,
         disk,
         gathered: Mutex::new(Gathered::default()),
         is_stopping: AtomicBool::new(false),
@@ -101,9 +112,8 @@ pub(super) fn open(options: SpoolOptions, partition_count: u32) -> Result<(Spool
         ready: Condvar::new(),
         counts: Default::default(),
         said: Mutex::default(),
-        _lock: lock,
     };
-    Ok((shared, log))
+    Ok((shared, log, lock))
 }
 
 /// Whether updates wait in the spool of a directory, which need not be there. It must not be in use.
@@ -117,20 +127,18 @@ pub fn has_updates(directory: &Path) -> Result<bool, String> {
         return Ok(false);
     }
     let disk = RealDisk::open(directory).map_err(|error| failed(&error))?;
-    // The numbers of partitions that marks and batches are of must be the same, whatever they are.
-    let mut drained: HashMap<(u64, u32), u64> = HashMap::new();
-    let mut last: HashMap<(u64, u32), u64> = HashMap::new();
+    let (mut drained, mut last) = (Earlier::new(), Earlier::new());
     let dir = Path::new(HERE);
     let begin =
         log_files(&disk, dir).map_err(|error| failed(&error))?.first().map_or(0, |first| first.offset);
     let mut see = |record: Record<'_>| -> Result<(), DecodeError> {
         match record.kind {
             Kind::Named => {
-                last.insert((record.stamp.producer, record.stamp.epoch), record.end.offset);
+                last.insert(record::numbers_of(&record), record.end.offset);
             }
             Kind::Stream => {
-                if let Some((partition, count, offset)) = record::numbers_of(&record)? {
-                    drained.insert((u64::from(partition), count), offset);
+                if let Some((partition, count, offset)) = record::mark_of(&record)? {
+                    drained.insert((partition, count), offset);
                 }
             }
             _ => {}
@@ -139,5 +147,13 @@ pub fn has_updates(directory: &Path) -> Result<bool, String> {
     };
     let from = Position { generation: GENERATION, offset: begin };
     replay(&disk, dir, from, Known::default(), &mut see).map_err(|error| failed(&error))?;
-    Ok(last.iter().any(|(key, end)| drained.get(key).is_none_or(|drained| drained < end)))
+    let is_drained = |(numbers, end): (&(u32, u32), &u64)| {
+        drained.get(numbers).is_some_and(|drained| drained >= end)
+            // Or by those that the cluster was divided into.
+            || drained.keys().any(|&(_, count)| {
+                let drained = |partition| drained.get(&(partition, count)).is_some_and(|drained| drained >= end);
+                (0..count).all(drained)
+            })
+    };
+    Ok(!last.iter().all(is_drained))
 }

@@ -42,8 +42,13 @@ pub(super) fn append_mark(
 
 /// The partition of a batch, without a look at it; `None`: it is of another number of partitions.
 pub(super) fn partition_of(record: &Record<'_>, partition_count: u32) -> Option<u32> {
-    let partition = u32::try_from(record.stamp.producer).ok()?;
-    (record.stamp.epoch == partition_count && partition < partition_count).then_some(partition)
+    let (partition, count) = numbers_of(record);
+    (count == partition_count && partition < partition_count).then_some(partition)
+}
+
+/// The partition of a batch, and of how many it is one.
+pub(super) fn numbers_of(record: &Record<'_>) -> (u32, u32) {
+    (u32::try_from(record.stamp.producer).unwrap_or(u32::MAX), record.stamp.epoch)
 }
 
 /// The batch of a record.
@@ -58,19 +63,9 @@ pub(super) fn batch_of(record: &Record<'_>) -> Result<UpdateBatch, DecodeError> 
 ///
 /// # Errors
 /// When the record is none.
-pub(super) fn numbers_of(record: &Record<'_>) -> Result<Option<(u32, u32, u64)>, DecodeError> {
+pub(super) fn mark_of(record: &Record<'_>) -> Result<Option<(u32, u32, u64)>, DecodeError> {
     let Stream { name, position } = Stream::decode(record.body)?;
     let numbers = std::str::from_utf8(name).ok().and_then(|name| name.split_once('/'));
     let numbers = numbers.and_then(|(partition, count)| Some((partition.parse().ok()?, count.parse().ok()?)));
     Ok(numbers.map(|(partition, count)| (partition, count, position.sequence)))
-}
-
-/// The partition and the offset of a mark; `None`: it is of another number of partitions.
-///
-/// # Errors
-/// When the record is none.
-pub(super) fn mark_of(record: &Record<'_>, partition_count: u32) -> Result<Option<(u32, u64)>, DecodeError> {
-    let known =
-        numbers_of(record)?.filter(|&(partition, count, _)| count == partition_count && partition < count);
-    Ok(known.map(|(partition, _, offset)| (partition, offset)))
 }
