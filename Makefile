@@ -120,9 +120,10 @@ deb:
 	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
 	debian/rules clean
 
-# With an explicit --target, so that build-time code (procedural macros) is not affected.
+# With an explicit --target, so that build-time code (procedural macros) is not affected. Without TLS to Kafka, whose OpenSSL is the system's.
 static:
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel --no-default-features \
+	  --features arrow,backup,kafka,postgres
 
 oracle: peers
 	$(CARGO) test --workspace --locked --test '*oracle*'
