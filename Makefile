@@ -2,7 +2,7 @@
 
 # The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
 # other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
-TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core libyajl2 gmetad ganglia-monitor socat faketime iproute2 poppler-utils ghostscript gcc libc6-dev locales librrd-dev valgrind debhelper fuse3 rsync \
+TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core libyajl2 gmetad ganglia-monitor socat faketime iproute2 poppler-utils ghostscript gcc libc6-dev libssl-dev pkg-config locales librrd-dev valgrind debhelper fuse3 rsync \
   python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl bindfs maven python3-venv prometheus graphite-carbon postgresql python3-whisper util-linux-extra vmtouch
 BENCH_PACKAGES := victoria-metrics
 # Whole applications, which only `make test-all` runs. mini-httpd: ganglia-webfrontend needs a web server, and this one is small; none is started.
@@ -120,9 +120,10 @@ deb:
 	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
 	debian/rules clean
 
-# With an explicit --target, so that build-time code (procedural macros) is not affected.
+# With an explicit --target, so that build-time code (procedural macros) is not affected. Without TLS to Kafka, whose OpenSSL is the system's.
 static:
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel --no-default-features \
+	  --features arrow,backup,kafka,postgres
 
 oracle: peers
 	$(CARGO) test --workspace --locked --test '*oracle*'

@@ -4,6 +4,7 @@
 //! be stored after a later one of the same writer. All readers see the same messages at the same offsets; that is what everything else rests on. What of them counts,
 //! [`crate::message`] decides, for all readers alike.
 
+pub mod brokers;
 pub mod directory;
 #[cfg(feature = "kafka")]
 pub mod kafka;

@@ -28,10 +28,6 @@ impl NodeTls {
     /// Which file cannot be used, and why.
     pub fn from_files(certificate: &Path, key: &Path, authority: &Path) -> Result<Self, String> {
         let chain = certificates(certificate)?;
-        let read_key = || {
-            PrivateKeyDer::from_pem_file(key)
-                .map_err(|error| format!("no private key can be read from \"{}\": {error}", key.display()))
-        };
         let mut roots = RootCertStore::empty();
         for one in certificates(authority)? {
             roots.add(one).map_err(|error| {
@@ -47,7 +43,7 @@ impl NodeTls {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .with_root_certificates(Arc::clone(&roots))
-            .with_client_auth_cert(chain.clone(), read_key()?)
+            .with_client_auth_cert(chain.clone(), private_key(key)?)
             .map_err(unfit)?;
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
             .build()
@@ -56,7 +52,7 @@ impl NodeTls {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, read_key()?)
+            .with_single_cert(chain, private_key(key)?)
             .map_err(unfit)?;
         client.alpn_protocols = vec![PROTOCOL.to_vec()];
         server.alpn_protocols = vec![PROTOCOL.to_vec()];
@@ -64,7 +60,14 @@ impl NodeTls {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The key in a file of PEM.
+pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_file(path)
+        .map_err(|error| format!("no private key can be read from \"{}\": {error}", path.display()))
+}
+
+/// The certificates in a file of PEM, at least one.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let cannot = |cause: &dyn std::fmt::Display| {
         format!("no certificate can be read from \"{}\": {cause}", path.display())
     };

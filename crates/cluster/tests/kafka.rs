@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "kafka/secured.rs"]
+mod secured;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::pin::pin;

@@ -17,7 +17,6 @@ const SETTINGS: &str = "\
 process.roles=broker,controller
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 unclean.leader.election.enable=false
 auto.create.topics.enable=false
 offsets.topic.num.partitions=1
@@ -37,6 +36,15 @@ controller.quorum.election.timeout.ms=500
 controller.socket.timeout.ms=2000
 controlled.shutdown.enable=true
 ";
+
+/// Listeners of a broker beside the usual one, and its users.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Doors<'a> {
+    /// The name of each, the protocol spoken there (`SSL`, `SASL_SSL`), and its port.
+    pub listeners: &'a [(&'a str, &'a str, u16)],
+    /// Names and passwords, for SCRAM-SHA-512.
+    pub users: &'a [(&'a str, &'a str)],
+}
 
 /// A cluster of brokers on 127.0.0.1, each a controller, too. It ends with this value.
 #[derive(Debug)]
@@ -71,6 +79,24 @@ impl Kafka {
     /// # Errors
     /// As [`Kafka::start`].
     pub fn start_at(host: &str, temporary: &Path, brokers: usize, settings: &[&str]) -> io::Result<Kafka> {
+        Kafka::start_with(host, temporary, brokers, settings, &Doors::default())
+    }
+
+    /// One broker with more doors than the usual one, which asks nothing.
+    ///
+    /// # Errors
+    /// As [`Kafka::start`].
+    pub fn start_guarded(temporary: &Path, doors: &Doors<'_>, settings: &[&str]) -> io::Result<Kafka> {
+        Kafka::start_with("127.0.0.1", temporary, 1, settings, doors)
+    }
+
+    fn start_with(
+        host: &str,
+        temporary: &Path,
+        brokers: usize,
+        settings: &[&str],
+        doors: &Doors<'_>,
+    ) -> io::Result<Kafka> {
         let installed = temporary.parent().unwrap_or(temporary).join("kafka");
         if !installed.join("installed.xml").exists() {
             let text = format!("{} is not complete: make peers fetches Kafka's broker", installed.display());
@@ -82,7 +108,8 @@ impl Kafka {
         let cluster = random_id();
         for number in 1..=brokers {
             let broker = Broker { number, port: free_port(), child: None };
-            kafka.write_settings(&broker, &controllers, &cluster, settings)?;
+            kafka.write_settings(&broker, &controllers, doors, settings)?;
+            kafka.make_data(number, &cluster, doors)?;
             kafka.brokers.push(broker);
         }
         for index in 0..brokers {
@@ -158,41 +185,62 @@ impl Kafka {
         self.directory.path().join(format!("{kind}-{number}"))
     }
 
-    /// Configuration and an empty data directory, as `kafka-storage format` makes it.
     fn write_settings(
         &self,
         broker: &Broker,
         controllers: &[u16],
-        cluster: &str,
+        doors: &Doors<'_>,
         more: &[&str],
     ) -> io::Result<()> {
         let number = broker.number;
         let voters: Vec<String> =
             (1..).zip(controllers).map(|(n, port)| format!("{n}@127.0.0.1:{port}")).collect();
-        let client = format!("PLAINTEXT://{}:{}", self.host, broker.port);
+        let mut clients = format!("PLAINTEXT://{}:{}", self.host, broker.port);
+        let mut protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT".to_string();
+        for (name, protocol, port) in doors.listeners {
+            clients += &format!(",{name}://{}:{port}", self.host);
+            protocols += &format!(",{name}:{protocol}");
+        }
         let controller = controllers[number - 1];
         let data = self.path("data", number);
         let copies = controllers.len().min(3);
         let text = format!(
             "{SETTINGS}node.id={number}\nlog.dirs={}\ncontroller.quorum.voters={}\n\
-             listeners={client},CONTROLLER://127.0.0.1:{controller}\nadvertised.listeners={client}\n\
+             listener.security.protocol.map={protocols}\n\
+             listeners={clients},CONTROLLER://127.0.0.1:{controller}\nadvertised.listeners={clients}\n\
              offsets.topic.replication.factor={copies}\ntransaction.state.log.replication.factor={copies}\n{}\n",
             data.display(),
             voters.join(","),
             more.join("\n"),
         );
-        std::fs::write(self.path("settings", number), text)?;
-        std::fs::create_dir(&data)?;
-        let meta =
-            format!("version=1\ncluster.id={cluster}\nnode.id={number}\ndirectory.id={}\n", random_id());
-        std::fs::write(data.join("meta.properties"), meta)
+        std::fs::write(self.path("settings", number), text)
     }
 
-    fn spawn(&mut self, index: usize) -> io::Result<()> {
-        let number = self.brokers[index].number;
-        let log = File::create(self.path("log", number))?;
-        let archive = self.installed.join("classes.jsa");
-        let child = Command::new("java")
+    /// An empty data directory, as `kafka-storage format` makes it; by that itself if there are users, whose passwords only it knows how to write.
+    fn make_data(&self, number: usize, cluster: &str, doors: &Doors<'_>) -> io::Result<()> {
+        let data = self.path("data", number);
+        std::fs::create_dir(&data)?;
+        if doors.users.is_empty() {
+            let meta =
+                format!("version=1\ncluster.id={cluster}\nnode.id={number}\ndirectory.id={}\n", random_id());
+            return std::fs::write(data.join("meta.properties"), meta);
+        }
+        let mut command = self.java("kafka.tools.StorageTool");
+        command.args(["format", "-t", cluster, "-c"]).arg(self.path("settings", number));
+        for (name, password) in doors.users {
+            command.arg("--add-scram").arg(format!("SCRAM-SHA-512=[name={name},password={password}]"));
+        }
+        let output = command.output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("kafka-storage format: {output:?}"))),
+        }
+    }
+
+    /// A Java program of Kafka.
+    fn java(&self, class: &str) -> Command {
+        let mut command = Command::new("java");
+        command
             .args([
                 "-Xms256m",
                 "-Xmx256m",
@@ -200,17 +248,21 @@ impl Kafka {
                 "-XX:TieredStopAtLevel=1",
                 "-Djava.awt.headless=true",
             ])
-            .arg(format!("-XX:SharedArchiveFile={}", archive.display()))
+            .arg(format!("-XX:SharedArchiveFile={}", self.installed.join("classes.jsa").display()))
             .arg("-Dlog4j2.configurationFile=log4j2.properties")
             // As in prepare.sh: the archive is for exactly this path of classes.
-            .args(["-cp", "lib/*", "kafka.Kafka"])
-            .arg(self.path("settings", number))
+            .args(["-cp", "lib/*", class])
             .current_dir(&self.installed)
-            .stdin(Stdio::null())
-            .stderr(log.try_clone()?)
-            .stdout(log)
-            .spawn()?;
-        self.brokers[index].child = Some(child);
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn spawn(&mut self, index: usize) -> io::Result<()> {
+        let number = self.brokers[index].number;
+        let log = File::create(self.path("log", number))?;
+        let mut command = self.java("kafka.Kafka");
+        command.arg(self.path("settings", number)).stderr(log.try_clone()?).stdout(log);
+        self.brokers[index].child = Some(command.spawn()?);
         Ok(())
     }
 

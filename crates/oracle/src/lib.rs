@@ -18,7 +18,7 @@ mod wait;
 pub use bindings::{Bindings, Exported};
 pub use client::{Answer, Client};
 pub use http::{http_get, http_post_form};
-pub use kafka::Kafka;
+pub use kafka::{Doors, Kafka};
 pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
 pub use ports::{free_port, wait_until_received};
 pub use program::{Program, rrd_files};

@@ -15,6 +15,7 @@ use std::time::Duration;
 use cluster::engine::{ClusterEngine, ClusterOptions};
 use cluster::handshake::Membership;
 use cluster::log::ReplicatedLog;
+use cluster::log::brokers::{BrokerLogin, BrokerSecurity, BrokerTls, Mechanism, Password};
 use cluster::log::directory::DirectoryLog;
 use cluster::node::{BEAT, Node, NodeOptions};
 use cluster::partition::BackupPlace;
@@ -43,16 +44,64 @@ const NO_KAFKA: &str = "this program was built without Kafka (cargo's feature `k
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogSettings {
     /// Kafka, or what speaks its protocol.
-    Kafka {
-        /// Some brokers, with commas between.
-        brokers: String,
-        /// The topic.
-        topic: String,
-        /// Further settings of librdkafka.
-        properties: Vec<(String, String)>,
-    },
+    Kafka(KafkaSettings),
     /// A directory, for nodes of one machine.
     Directory(PathBuf),
+}
+
+/// A topic of Kafka, and how its brokers are reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KafkaSettings {
+    /// Some brokers, with commas between.
+    pub brokers: String,
+    /// The topic.
+    pub topic: String,
+    /// The files of TLS, absolute; `None` = no TLS.
+    pub tls: Option<BrokerTls>,
+    /// The login; `None` = none.
+    pub login: Option<KafkaLogin>,
+    /// Further settings of librdkafka.
+    pub properties: Vec<(String, String)>,
+}
+
+/// Who a node says it is to the brokers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KafkaLogin {
+    /// How the password is shown.
+    pub mechanism: Mechanism,
+    /// The user's name.
+    pub user: String,
+    /// The file with the password; absolute.
+    pub password_file: PathBuf,
+}
+
+impl KafkaSettings {
+    /// What the connections are protected by, with the password as its file has it now.
+    fn security(&self) -> Result<BrokerSecurity, String> {
+        let login = self.login.as_ref().map(|login| {
+            let password = read_secret("[cluster.kafka] password_file", &login.password_file)?;
+            let cannot =
+                |why| format!("[cluster.kafka] password_file \"{}\": {why}", login.password_file.display());
+            let password = String::from_utf8(password).map_err(|_| cannot("it is not UTF-8"))?;
+            match password.contains('\0') || password.is_empty() {
+                true => Err(cannot("it has no password in its first line")),
+                false => Ok(BrokerLogin {
+                    mechanism: login.mechanism,
+                    user: login.user.clone(),
+                    password: Password::new(password),
+                }),
+            }
+        });
+        Ok(BrokerSecurity { tls: self.tls.clone(), login: login.transpose()? })
+    }
+
+    #[cfg(feature = "kafka")]
+    fn options(&self) -> Result<cluster::log::kafka::KafkaOptions, String> {
+        let mut options = cluster::log::kafka::KafkaOptions::new(&*self.brokers, &*self.topic);
+        options.security = self.security()?;
+        options.properties.clone_from(&self.properties);
+        Ok(options)
+    }
 }
 
 /// The files of TLS between nodes; absolute.
@@ -132,12 +181,29 @@ impl ClusterSettings {
     /// # Errors
     /// A text for the operator.
     pub fn membership(&self) -> Result<Membership, String> {
-        let secret = read_secret(&self.secret_file)?;
+        let secret = read_secret("[cluster] secret_file", &self.secret_file)?;
         let tls = match &self.files {
             Some(files) => Some(NodeTls::from_files(&files.certificate, &files.key, &files.authority)?),
             None => None,
         };
         Membership::new(&self.name, &self.node, &secret, tls)
+    }
+
+    /// Checks that the files with secrets and certificates can be read.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    pub fn check_files(&self) -> Result<(), String> {
+        self.membership()?;
+        match &self.log {
+            LogSettings::Directory(_) => Ok(()),
+            #[cfg(feature = "kafka")]
+            LogSettings::Kafka(kafka) => {
+                cluster::log::kafka::check(&kafka.options()?).map_err(|error| error.to_string())
+            }
+            #[cfg(not(feature = "kafka"))]
+            LogSettings::Kafka(kafka) => kafka.security().map(drop),
+        }
     }
 
     /// Makes the log: `partitions` for RRDs and one for the nodes; as a topic, with each message on `copies` brokers and kept for `retention`.
@@ -151,14 +217,13 @@ impl ClusterSettings {
                 made.map(drop).map_err(|error| format!("\"{}\": {error}", path.display()))
             }
             #[cfg(feature = "kafka")]
-            LogSettings::Kafka { brokers, topic, properties } => {
+            LogSettings::Kafka(kafka) => {
                 use cluster::log::kafka::{NewTopic, create_topic};
                 let new = NewTopic { partitions: partitions + 1, replication: copies, retention };
-                create_topic(&kafka_options(brokers, topic, properties), new)
-                    .map_err(|error| error.to_string())
+                create_topic(&kafka.options()?, new).map_err(|error| error.to_string())
             }
             #[cfg(not(feature = "kafka"))]
-            LogSettings::Kafka { .. } => {
+            LogSettings::Kafka(_) => {
                 let _ = (partitions, copies, retention);
                 Err(NO_KAFKA.into())
             }
@@ -177,31 +242,20 @@ impl ClusterSettings {
                 Ok(Arc::new(log.map_err(|error| error.to_string())?))
             }
             #[cfg(feature = "kafka")]
-            LogSettings::Kafka { brokers, topic, properties } => {
-                let options = kafka_options(brokers, topic, properties);
-                let log = cluster::log::kafka::KafkaLog::new(options).map_err(|error| error.to_string())?;
+            LogSettings::Kafka(kafka) => {
+                let log = cluster::log::kafka::KafkaLog::new(kafka.options()?)
+                    .map_err(|error| error.to_string())?;
                 Ok(Arc::new(log))
             }
             #[cfg(not(feature = "kafka"))]
-            LogSettings::Kafka { .. } => Err(NO_KAFKA.into()),
+            LogSettings::Kafka(_) => Err(NO_KAFKA.into()),
         }
     }
 }
 
-#[cfg(feature = "kafka")]
-fn kafka_options(
-    brokers: &str,
-    topic: &str,
-    properties: &[(String, String)],
-) -> cluster::log::kafka::KafkaOptions {
-    let mut options = cluster::log::kafka::KafkaOptions::new(brokers, topic);
-    options.properties = properties.to_vec();
-    options
-}
-
 /// The secret in a file, without the end of its line.
-fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
-    let cannot = |why: &dyn std::fmt::Display| format!("[cluster] secret_file \"{}\": {why}", path.display());
+fn read_secret(key: &str, path: &Path) -> Result<Vec<u8>, String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("{key} \"{}\": {why}", path.display());
     let length = std::fs::metadata(path).map_err(|error| cannot(&error))?.len();
     if length > SECRET_BYTES_MAX {
         return Err(cannot(&format!("it has {length} bytes; give at most {SECRET_BYTES_MAX}")));

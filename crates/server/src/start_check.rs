@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use protocol::rrdcached::address::Address;
 
 use crate::access::{Access, Anonymous};
+use crate::cluster::ClusterSettings;
 use crate::collectors::{collectd, datagrams};
 use crate::http::access::Door;
 use crate::settings::{Layout, Settings};
@@ -42,6 +43,7 @@ pub fn check(settings: &Settings) -> Result<(), String> {
         check_directory(path).map_err(|cause| cannot(key, path.display(), cause))?;
     }
     check_tls(settings)?;
+    settings.cluster.as_ref().map_or(Ok(()), ClusterSettings::check_files)?;
     let door = settings.web_access.open().map_err(|error| format!("[http] web_config: {error}"))?;
     let access = Access::new(&settings.access).map_err(|error| format!("[access]: {error}"))?;
     check_open(settings, &door, &access)?;

@@ -10,8 +10,10 @@
 
 mod create;
 mod errors;
+mod probe;
 mod producer;
 mod reader;
+mod security;
 mod talk;
 
 use std::fmt;
@@ -24,6 +26,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::AdminClient;
 use rdkafka::config::RDKafkaLogLevel;
 
+use super::brokers::BrokerSecurity;
 use super::{LogError, LogReader, MESSAGE_BYTES_MAX, ReplicatedLog};
 pub use create::{NewTopic, create_topic};
 use errors::Blame;
@@ -63,7 +66,9 @@ pub struct KafkaOptions {
     pub brokers: String,
     /// The topic's name.
     pub topic: String,
-    /// Further settings of librdkafka: `security.protocol`, `sasl.*`, `ssl.*` and others, but none of those that the log's promises rest on.
+    /// TLS, and the login.
+    pub security: BrokerSecurity,
+    /// Further settings of librdkafka, but none of those that the log's promises rest on, and none that `security` says.
     pub properties: Vec<(String, String)>,
     /// After which an append that is not confirmed ends. Longer than the brokers need to replace one of them that died: half a minute is much for that.
     pub append_timeout: Duration,
@@ -80,6 +85,7 @@ impl KafkaOptions {
         KafkaOptions {
             brokers: brokers.into(),
             topic: topic.into(),
+            security: BrokerSecurity::default(),
             properties: Vec::new(),
             append_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(6),
@@ -113,6 +119,7 @@ impl KafkaOptions {
 
     /// The settings of the user, last of all.
     fn finish(&self, mut config: ClientConfig) -> Result<ClientConfig, LogError> {
+        security::set(&mut config, &self.security)?;
         for (name, value) in &self.properties {
             if OURS.contains(&name.as_str()) {
                 let text = format!(
@@ -120,6 +127,7 @@ impl KafkaOptions {
                 );
                 return Err(LogError::Refused(text));
             }
+            security::check_property(name)?;
             config.set(name, value);
         }
         Ok(config)
@@ -148,9 +156,9 @@ impl KafkaLog {
     /// Makes the clients. The brokers need not answer yet: whatever needs them says so.
     ///
     /// # Errors
-    /// When a setting is none of librdkafka, or of the wrong kind.
+    /// When a setting is none of librdkafka, or of the wrong kind, or a file of TLS cannot be used.
     pub fn new(options: KafkaOptions) -> Result<KafkaLog, LogError> {
-        let blame = Blame::new(&options);
+        let blame = Blame::new(&options)?;
         let asker = Arc::new(asker(&options, &blame)?);
         let producers = Producers::new(&options, &blame)?;
         let readers = Readers::new(&options, &blame, &asker)?;
@@ -163,7 +171,7 @@ impl KafkaLog {
         let client = self.asker.inner();
         let metadata = client
             .fetch_metadata(Some(topic), self.options.request_timeout)
-            .map_err(|error| self.blame.error("ask about", &error))?;
+            .map_err(|error| self.blame.question("ask about", &error))?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
         let found = found.ok_or_else(|| self.blame.no_topic())?;
         if let Some(error) = found.error() {
@@ -217,10 +225,19 @@ impl ReplicatedLog for KafkaLog {
     }
 }
 
+/// Checks what can be checked of the settings without a broker: their names, and the files of TLS.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(options: &KafkaOptions) -> Result<(), LogError> {
+    let blame = Blame::new(options)?;
+    asker(options, &blame).map(drop)
+}
+
 /// A client for questions.
 fn asker(options: &KafkaOptions, blame: &Blame) -> Result<AdminClient<Talk>, LogError> {
     let config = options.finish(options.client())?;
-    config.create_with_context(Talk::new("questions")).map_err(|error| blame.settings(&error))
+    config.create_with_context(Talk::new("questions", blame)).map_err(|error| blame.settings(&error))
 }
 
 /// First and next offset. Asked again while no broker leads the partition.
@@ -237,6 +254,7 @@ fn ask_bounds(
             Ok((first, next)) => return Ok(first.max(0) as u64..next.max(0) as u64),
             Err(error) => match blame.error("ask for the offsets of", &error) {
                 LogError::Unreachable(_) if Instant::now() < end => std::thread::sleep(ASK_AGAIN),
+                LogError::Unreachable(_) => return Err(blame.question("ask for the offsets of", &error)),
                 error => return Err(error),
             },
         }

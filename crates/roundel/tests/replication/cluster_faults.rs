@@ -1,5 +1,5 @@
-//! Three brokers and four nodes in two zones, under load, of which some are killed, paused, stopped or cut off at random, by seed: nothing acknowledged is lost,
-//! nothing is stored twice or in another order, all replicas are the same, and no query fails while a zone is left.
+//! Three brokers and four nodes in two zones, under load, of which some are killed, paused, stopped, cut off or left without room on their disks at random, by seed:
+//! nothing acknowledged is lost, nothing is stored twice or in another order, all replicas are the same, and no query fails while a zone is left.
 //!
 //! `ROUNDEL_FAULTS=200` has so many faults in place of a few; `make bench-full` does so, and prints what `docs/cluster.md` says.
 
@@ -23,6 +23,7 @@ use oracle::{Client, Kafka, free_port, wait_for, wait_until};
 use self::judge::Verdict;
 use self::load::{RRDS, Sent, Shared, WRITERS};
 use self::network::{Cut, Network};
+use super::disk::SmallDisk;
 use super::server::Server;
 
 /// Faults of a seed.
@@ -32,6 +33,14 @@ const PARTITIONS: usize = 16;
 /// Clients that ask.
 const READERS: u64 = 2;
 
+/// The size of a node's disk. Its store takes a small part of it.
+const DISK: &str = "384M";
+
+/// More time for a store to need room: a log has some in advance.
+const LONG: Duration = Duration::from_secs(5);
+/// Small logs, so that a store soon needs more room.
+const STRIPES: &str = "[stripes]\nlog_bytes = 262144\n";
+
 /// What befalls a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
@@ -39,6 +48,10 @@ enum Blow {
     Pause,
     Stop,
     Cut(Cut),
+    /// Nothing more fits on the disk of its store.
+    Full,
+    /// The same, and it is killed and started again at once.
+    Restart,
 }
 
 /// One fault: what befalls which nodes, and which brokers, for how long.
@@ -58,7 +71,7 @@ impl Fault {
         let one = |blow| vec![(node, Some(blow))];
         let both = |blow| vec![(zone, Some(blow)), (zone + 2, Some(blow))];
         let fault = Fault { time, ..Fault::default() };
-        match random.below(22) {
+        match random.below(28) {
             0..4 => Fault { nodes: one(Blow::Kill), ..fault },
             4..6 => Fault { nodes: both(Blow::Kill), ..fault },
             6..8 => Fault { nodes: one(Blow::Pause), ..fault },
@@ -73,6 +86,12 @@ impl Fault {
             17 => Fault { killed: vec![broker, broker % 3 + 1], ..fault },
             18 | 19 => Fault { nodes: one(Blow::Kill), killed: vec![broker], ..fault },
             20 => Fault { nodes: both(Blow::Kill), killed: vec![broker], ..fault },
+            22 | 23 => Fault { nodes: one(Blow::Full), time: time + LONG, ..fault },
+            24 => Fault { nodes: one(Blow::Restart), ..fault },
+            25 => Fault { nodes: both(Blow::Full), time: time + LONG, ..fault },
+            26 => Fault { nodes: one(Blow::Full), killed: vec![broker], ..fault },
+            // One node of the zone has no room, the other is gone.
+            27 => Fault { nodes: vec![(zone, Some(Blow::Full)), (zone + 2, Some(Blow::Kill))], ..fault },
             _ => Fault {
                 nodes: (0..NODES).map(|node| (node, Some(Blow::Kill))).collect(),
                 killed: vec![1, 2, 3],
@@ -87,6 +106,9 @@ impl Fault {
         let nodes = match (self.nodes.len(), self.nodes.first().and_then(|(_, blow)| *blow)) {
             (0, _) | (_, None) => String::new(),
             (1, Some(blow)) => format!("a node: {blow:?}"),
+            (2, Some(blow)) if self.nodes[1].1 != Some(blow) => {
+                format!("a zone: {blow:?}, {:?}", self.nodes[1].1.expect("it has one"))
+            }
             (2, Some(blow)) => format!("a zone: {blow:?}"),
             (_, Some(blow)) => format!("all nodes: {blow:?}"),
         };
@@ -101,12 +123,14 @@ impl Fault {
 
 /// All of it.
 struct World {
-    /// Removed last.
-    parent: tempfile::TempDir,
     nodes: Vec<Server>,
     kafka: Kafka,
     network: Option<Network>,
+    /// Of each node, if this user may mount some.
+    disks: Vec<SmallDisk>,
     shared: Arc<Shared>,
+    /// Removed last.
+    parent: tempfile::TempDir,
 }
 
 fn section(parent: &Path, node: usize, address: &str, brokers: &str) -> String {
@@ -129,14 +153,16 @@ impl World {
         let host = network.as_ref().map_or_else(loopback, Network::host);
         let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let kafka = Kafka::start_at(&host, temporary, 3, &[]).unwrap();
-        let mut nodes = Vec::new();
+        let (mut nodes, mut disks) = (Vec::new(), Vec::new());
         for node in 0..NODES {
             let address = network.as_ref().map_or_else(loopback, |network| network.address(node));
             let section = section(parent.path(), node, &address, &kafka.addresses());
             let mut server = Server::node(parent.path(), &format!("n{node}"), &section);
+            server.more(STRIPES);
             if let Some(network) = &network {
                 server.run_in(&network.wrapper(node));
             }
+            disks.extend(SmallDisk::mount(&server.store(), DISK));
             nodes.push(server);
         }
         nodes[0].write_config();
@@ -154,10 +180,13 @@ impl World {
         let sockets = nodes.iter().map(|server| server.path("sock")).collect();
         // A second or two for each update, of which there are some four a second.
         let end = load::BEGIN + 1000 + 150 * faults;
-        let world = World { parent, nodes, kafka, network, shared: Arc::new(Shared::new(sockets, end)) };
+        let shared = Arc::new(Shared::new(sockets, end));
+        let world = World { nodes, kafka, network, disks, shared, parent };
         wait_until("each node to have its share", || world.is_well());
         for rrd in 0..RRDS {
             let create = format!("CREATE {} {}", load::name(rrd), load::definition(world.rows()));
+            assert!(world.nodes[rrd % NODES].say(&create).starts_with("0 "));
+            let create = format!("CREATE {} {}", load::wide_name(rrd), load::wide_definition());
             assert!(world.nodes[rrd % NODES].say(&create).starts_with("0 "));
         }
         world
@@ -183,9 +212,10 @@ impl World {
         self.nodes.iter().all(|server| is_well(server).unwrap_or(false))
     }
 
-    /// Without a network of its own, a node that is to be cut off is paused.
+    /// Without a network or a disk of its own, a node that is to be cut off, or without room, is paused.
     fn possible(&self, blow: Blow) -> Blow {
         match blow {
+            Blow::Full | Blow::Restart if self.disks.len() < NODES => Blow::Pause,
             Blow::Cut(_) if self.network.is_none() => Blow::Pause,
             blow => blow,
         }
@@ -198,6 +228,12 @@ impl World {
                 Blow::Stop => self.nodes[*node].stop(),
                 Blow::Pause => self.nodes[*node].signal("-STOP"),
                 Blow::Cut(cut) => self.network.as_ref().unwrap().cut(*node, cut, true),
+                Blow::Full => self.disks[*node].fill(),
+                Blow::Restart => {
+                    self.disks[*node].fill();
+                    self.nodes[*node].kill();
+                    self.nodes[*node].spawn_only();
+                }
             }
         }
         fault.killed.iter().for_each(|broker| self.kafka.kill(*broker));
@@ -212,6 +248,7 @@ impl World {
                 Blow::Kill | Blow::Stop => self.nodes[*node].spawn_only(),
                 Blow::Pause => self.nodes[*node].signal("-CONT"),
                 Blow::Cut(cut) => self.network.as_ref().unwrap().cut(*node, cut, false),
+                Blow::Full | Blow::Restart => self.disks[*node].empty(),
             }
         }
     }
@@ -219,12 +256,18 @@ impl World {
     /// One fault from beginning to end; how long it took until all was well.
     fn suffer(&mut self, fault: &Fault) -> Duration {
         let all = (fault.nodes.len() == NODES).then_some(NODES);
-        let hit: Vec<usize> = fault.nodes.iter().map(|(node, _)| *node).chain(all).collect();
+        // Without room, a node answers queries as before.
+        let is_hit = |blow: &Option<Blow>| blow.is_some_and(|blow| self.possible(blow) != Blow::Full);
+        let hit = fault.nodes.iter().filter(|(_, blow)| is_hit(blow)).map(|(node, _)| *node);
+        let hit: Vec<usize> = hit.chain(all).collect();
         let turn = || hit.iter().for_each(|at| _ = self.shared.states[*at].fetch_add(1, Ordering::SeqCst));
         turn();
         let fault = fault.clone();
         self.strike(&fault);
+        let is_full = fault.nodes.iter().any(|(_, blow)| *blow == Some(Blow::Full));
+        self.shared.flood.store(is_full, Ordering::Relaxed);
         std::thread::sleep(fault.time);
+        self.shared.flood.store(false, Ordering::Relaxed);
         let begun = Instant::now();
         self.mend(&fault);
         wait_until("all to be well again", || self.is_well());
@@ -267,6 +310,7 @@ struct Row {
 /// Clients that run until they are told to stop.
 struct Clients {
     writers: Vec<JoinHandle<Vec<Sent>>>,
+    /// And the flood.
     readers: Vec<JoinHandle<()>>,
 }
 
@@ -280,7 +324,10 @@ impl Clients {
             let shared = Arc::clone(shared);
             std::thread::spawn(move || shared.read(seed * 100 + 50 + number))
         };
-        Clients { writers: (0..WRITERS).map(writer).collect(), readers: (0..READERS).map(reader).collect() }
+        let mut readers: Vec<_> = (0..READERS).map(reader).collect();
+        let flood = Arc::clone(shared);
+        readers.push(std::thread::spawn(move || flood.flood()));
+        Clients { writers: (0..WRITERS).map(writer).collect(), readers }
     }
 
     fn stop(self, shared: &Shared) -> Vec<Sent> {

@@ -1,12 +1,13 @@
 //! Two servers with `ack = "replica"` under faults of the machine: a network that is cut by the kernel, disks that are full, clocks that
 //! jump. Nothing acknowledged is lost, and both have the same in the end.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use oracle::{wait_for, wait_until};
 
+use super::disk::SmallDisk;
 use super::server::{CREATE, Pair, Server};
 
 const REPLICATION: &str = "ack = 'replica'\nack_timeout = '1s'\nopen = true\n";
@@ -152,37 +153,6 @@ fn a_network_that_is_cut_loses_nothing_acknowledged() {
     wait_until("the old one follows", || a.status("role") == "follower" && a.status("connected") == "yes");
     updates.send_for(b, Duration::from_millis(200));
     updates.check(b, a);
-}
-
-/// A small file system, unmounted in the end.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path, size: &str) -> Option<SmallDisk> {
-        std::fs::create_dir_all(at).unwrap();
-        let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(at);
-        let is_mounted = command.output().is_ok_and(|output| output.status.success());
-        is_mounted.then(|| SmallDisk(at.to_path_buf()))
-    }
-
-    /// Leaves no room, by a file of this length at most.
-    fn fill(&self) {
-        let bytes = vec![0; 1 << 20];
-        let mut file = std::fs::File::create(self.0.join("ballast")).unwrap();
-        while std::io::Write::write_all(&mut file, &bytes).is_ok() {}
-    }
-
-    fn empty(&self) {
-        std::fs::remove_file(self.0.join("ballast")).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // The daemons on it have been killed, or are about to be.
-        Command::new("umount").arg("-l").arg(&self.0).output().ok();
-    }
 }
 
 /// A reading of 40 sources that does not compress.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cluster::log::brokers::{BrokerTls, Mechanism};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{ConfigError, Reader, absolute, values};
 use crate::agents::AgentsSettings;
-use crate::cluster::{Ack, ClusterSettings, LogSettings, NodeFiles, NodeSpool};
+use crate::cluster::{Ack, ClusterSettings, KafkaLogin, KafkaSettings, LogSettings, NodeFiles, NodeSpool};
 use crate::settings::{Layout, Settings};
 
 /// How long an answer waits for the log by default: the brokers need some seconds to replace one of them.
@@ -46,6 +47,13 @@ pub(super) struct FileCluster {
 struct FileKafka {
     brokers: Vec<String>,
     topic: String,
+    tls: Option<bool>,
+    ca_file: Option<PathBuf>,
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    user: Option<String>,
+    password_file: Option<PathBuf>,
+    mechanism: Option<Spanned<String>>,
     #[serde(default)]
     properties: BTreeMap<String, String>,
 }
@@ -87,11 +95,7 @@ impl Reader<'_> {
             }
         };
         let log = match (given.kafka, given.directory) {
-            (Some(FileKafka { brokers, topic, properties }), None) => LogSettings::Kafka {
-                brokers: brokers.join(","),
-                topic,
-                properties: properties.into_iter().collect(),
-            },
+            (Some(kafka), None) => LogSettings::Kafka(self.kafka(kafka)?),
             (None, Some(directory)) => LogSettings::Directory(absolute(Path::new(&directory))?),
             _ => {
                 let text = "[cluster] needs [cluster.kafka] with brokers and topic, or, for nodes of one machine, directory";
@@ -123,6 +127,43 @@ impl Reader<'_> {
             Some((_, "spool")) => Ok(Ack::Spool),
             Some((ack, _)) => Err(self.error("ack", ack, "give \"log\" or \"spool\"")),
         }
+    }
+
+    /// How the topic's brokers are reached.
+    fn kafka(&self, given: FileKafka) -> Result<KafkaSettings, ConfigError> {
+        let wrong = |cause: &str| ConfigError(format!("{}: [cluster.kafka]: {cause}", self.source));
+        let path = |file: Option<PathBuf>| file.as_deref().map(absolute).transpose();
+        let authority = path(given.ca_file)?;
+        let identity = match (path(given.cert_file)?, path(given.key_file)?) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(wrong("give both cert_file and key_file, or neither")),
+        };
+        let tls = BrokerTls { authority, identity };
+        let tls = match given.tls.unwrap_or_default() {
+            true => Some(tls),
+            false if tls == BrokerTls::default() => None,
+            false => return Err(wrong("ca_file, cert_file and key_file are for TLS: set tls = true")),
+        };
+        let mechanism = given
+            .mechanism
+            .as_ref()
+            .map(|name| name.get_ref().parse().map_err(|cause: String| self.error("mechanism", name, cause)));
+        let mechanism: Option<Mechanism> = mechanism.transpose()?;
+        let login = match (given.user, path(given.password_file)?) {
+            (Some(user), Some(password_file)) => {
+                Some(KafkaLogin { mechanism: mechanism.unwrap_or_default(), user, password_file })
+            }
+            (None, None) if mechanism.is_none() => None,
+            _ => return Err(wrong("a login needs user and password_file together")),
+        };
+        Ok(KafkaSettings {
+            brokers: given.brokers.join(","),
+            topic: given.topic,
+            tls,
+            login,
+            properties: given.properties.into_iter().collect(),
+        })
     }
 
     /// Makes the settings those of a node, and refuses what a node cannot do beside.
@@ -168,6 +209,55 @@ impl Reader<'_> {
                 word,
                 "give up to 64 printable ASCII characters without spaces, such as \"east-1\"",
             )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    const NODE: &str = "[cluster]\nname = 'c'\nlisten = '127.0.0.1:1'\nsecret_file = '/s'\n[cluster.kafka]\n\
+                        brokers = ['k1:9093', 'k2:9093']\ntopic = 't'\n";
+
+    fn kafka(keys: &str) -> Result<KafkaSettings, String> {
+        let settings = parse(&format!("{NODE}{keys}"), "x.toml").map_err(|error| error.to_string())?;
+        match settings.cluster.unwrap().log {
+            LogSettings::Kafka(kafka) => Ok(kafka),
+            LogSettings::Directory(_) => panic!("a directory"),
+        }
+    }
+
+    #[test]
+    fn brokers_are_reached_as_the_keys_say() {
+        let plain = kafka("").unwrap();
+        assert_eq!((plain.brokers.as_str(), plain.tls, plain.login), ("k1:9093,k2:9093", None, None));
+        assert_eq!(kafka("tls = true").unwrap().tls, Some(BrokerTls::default()));
+        let all = "tls = true\nca_file = '/ca'\ncert_file = '/c'\nkey_file = '/k'\nuser = 'me'\npassword_file = '/p'\n";
+        let all = kafka(all).unwrap();
+        let identity = Some((PathBuf::from("/c"), PathBuf::from("/k")));
+        assert_eq!(all.tls, Some(BrokerTls { authority: Some("/ca".into()), identity }));
+        let login = |mechanism| KafkaLogin { mechanism, user: "me".into(), password_file: "/p".into() };
+        assert_eq!(all.login, Some(login(Mechanism::ScramSha512)));
+        let plain = kafka("user = 'me'\npassword_file = '/p'\nmechanism = 'PLAIN'").unwrap();
+        assert_eq!(plain.login, Some(login(Mechanism::Plain)));
+    }
+
+    #[test]
+    fn keys_that_do_not_go_together_are_refused() {
+        for (keys, advice) in [
+            ("ca_file = '/ca'", "set tls = true"),
+            ("tls = true\ncert_file = '/c'", "both cert_file and key_file"),
+            ("user = 'me'", "user and password_file together"),
+            ("mechanism = 'PLAIN'", "user and password_file together"),
+            (
+                "user = 'me'\npassword_file = '/p'\nmechanism = 'plain'",
+                "x.toml:10: cannot use mechanism = \"plain\": give one of SCRAM-SHA-512",
+            ),
+        ] {
+            let error = kafka(keys).unwrap_err();
+            assert!(error.contains(advice), "{error}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct NewTopic {
 /// # Errors
 /// [`LogError::Refused`] when it exists, or there are fewer brokers than copies.
 pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), LogError> {
-    let blame = Blame::new(options);
+    let blame = Blame::new(options)?;
     let asker = asker(options, &blame)?;
     // With fewer than three copies, two of which must be there, no broker could be missing.
     let in_sync = if new.replication >= 3 { "2" } else { "1" };
@@ -50,7 +50,7 @@ pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), LogErro
     let timeout = Some(options.request_timeout);
     let admin = AdminOptions::new().operation_timeout(timeout).request_timeout(timeout);
     let results =
-        block_on(asker.create_topics([&topic], &admin)).map_err(|error| blame.error("make", &error))?;
+        block_on(asker.create_topics([&topic], &admin)).map_err(|error| blame.question("make", &error))?;
     for result in results {
         match result {
             Ok(_) => {}

@@ -140,7 +140,7 @@ impl Drop for Producers {
 
 fn make(config: &ClientConfig, blame: &Blame) -> Result<Arc<PolledProducer>, LogError> {
     let producer =
-        config.create_with_context(Talk::new("appends")).map_err(|error| blame.settings(&error))?;
+        config.create_with_context(Talk::new("appends", blame)).map_err(|error| blame.settings(&error))?;
     let started = PolledProducer::start(producer);
     started.map(Arc::new).map_err(|error| LogError::Unreachable(format!("cannot start a thread: {error}")))
 }

@@ -77,7 +77,7 @@ impl Readers {
         }
         let consumer = options
             .finish(config)?
-            .create_with_context(Talk::new("reads"))
+            .create_with_context(Talk::new("reads", blame))
             .map_err(|error| blame.settings(&error))?;
         let shared = Arc::new(Shared {
             options: options.clone(),
@@ -144,7 +144,7 @@ impl Shared {
         if !self.knows_topic.load(Ordering::Relaxed) {
             let (topic, patience) = (self.options.topic.as_str(), self.options.request_timeout);
             let known = self.consumer.fetch_metadata(Some(topic), patience);
-            known.map_err(|error| self.blame.error("read", &error))?;
+            known.map_err(|error| self.blame.question("read", &error))?;
             self.knows_topic.store(true, Ordering::Relaxed);
         }
         Ok(())

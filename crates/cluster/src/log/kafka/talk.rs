@@ -10,18 +10,21 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 use rdkafka::{ClientContext, Statistics};
 
+use super::errors::Blame;
+
 /// The listener of one client.
-#[derive(Debug)]
 pub(super) struct Talk {
     /// Which of the clients it is.
     client: &'static str,
+    /// Who is told why a broker refuses.
+    blame: Blame,
     /// Set when no broker answers; it is for others to clear it.
     pub(super) all_down: AtomicBool,
 }
 
 impl Talk {
-    pub(super) fn new(client: &'static str) -> Talk {
-        Talk { client, all_down: AtomicBool::new(false) }
+    pub(super) fn new(client: &'static str, blame: &Blame) -> Talk {
+        Talk { client, blame: blame.clone(), all_down: AtomicBool::new(false) }
     }
 }
 
@@ -46,8 +49,10 @@ impl ClientContext for Talk {
     fn stats(&self, _: Statistics) {}
 
     fn error(&self, error: KafkaError, reason: &str) {
-        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
-            self.all_down.store(true, Ordering::Relaxed);
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::AllBrokersDown) => self.all_down.store(true, Ordering::Relaxed),
+            Some(code) => self.blame.hear(code, reason),
+            None => {}
         }
         tracing::debug!("Kafka's client ({}): {error}: {reason}", self.client);
     }

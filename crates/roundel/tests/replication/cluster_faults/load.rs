@@ -25,6 +25,8 @@ pub struct Shared {
     /// Of each node, and last of all together: odd while a fault has hit it, until it is well again.
     pub states: Vec<AtomicU64>,
     pub stop: AtomicBool,
+    /// Whether wide RRDs are updated, too, so that stores need room.
+    pub flood: AtomicBool,
     /// The second up to which each RRD may be updated: it has a row for each.
     pub end: u64,
     /// The latest acknowledged and the latest sent second of each RRD.
@@ -65,6 +67,25 @@ pub fn name(rrd: usize) -> String {
     format!("switch-{rrd:02}/port.rrd")
 }
 
+/// An RRD of which an update takes much room, beside the one of this number.
+pub fn wide_name(rrd: usize) -> String {
+    format!("switch-{rrd:02}/wide.rrd")
+}
+
+/// Its definition.
+pub fn wide_definition() -> String {
+    let sources: String = (0..40).map(|source| format!("DS:v{source}:GAUGE:1000000000:U:U ")).collect();
+    format!("-b {BEGIN} -s 1 {sources}RRA:LAST:0:1:20")
+}
+
+/// A reading that does not compress, with the space before it.
+fn wide_reading(time: &mut u64) -> String {
+    *time += 1;
+    let value = |source: u64| (*time * 40 + source).wrapping_mul(0x9e37_79b9_7f4a_7c15) as f64 / 1e3;
+    let values: String = (0..40).map(|source| format!(":{}", value(source))).collect();
+    format!(" {time}{values}")
+}
+
 /// The definition: what was stored at a second shows which update was stored next, and over which time.
 pub fn definition(rows: u64) -> String {
     format!(
@@ -98,6 +119,7 @@ impl Shared {
             states: (0..=sockets.len()).map(|_| AtomicU64::new(0)).collect(),
             sockets,
             stop: AtomicBool::new(false),
+            flood: AtomicBool::new(false),
             end,
             acknowledged: seconds(),
             sent: seconds(),
@@ -187,6 +209,25 @@ impl Shared {
             tally.updates_acknowledged += 1;
         }
         true
+    }
+
+    /// Updates a wide RRD as long as there is to be a flood. What becomes of that does not matter.
+    pub fn flood(&self) {
+        let (mut time, mut client, mut rrd) = (BEGIN, None, 0);
+        while !self.stop.load(Ordering::Relaxed) {
+            if !self.flood.load(Ordering::Relaxed) {
+                // One RRD for each flood, so that one log grows by more than the room that it has taken in advance.
+                (client, rrd) = (None, time as usize % RRDS);
+                std::thread::sleep(Duration::from_millis(50));
+                continue;
+            }
+            let node = time as usize % self.sockets.len();
+            let Some(mut open) = client.take().or_else(|| self.connect(node).ok()) else { continue };
+            let readings: String = (0..401).map(|_| wide_reading(&mut time)).collect();
+            if open.ask(&format!("UPDATE {}{readings}", wide_name(rrd))).is_ok() {
+                client = Some(open);
+            }
+        }
     }
 
     /// Asks until it is to stop, each time any of the nodes.
