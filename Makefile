@@ -120,10 +120,9 @@ deb:
 	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
 	debian/rules clean
 
-# With an explicit --target, so that build-time code (procedural macros) is not affected. Without TLS to Kafka, whose OpenSSL is the system's.
+# With an explicit --target, so that build-time code (procedural macros) is not affected.
 static:
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel --no-default-features \
-	  --features arrow,backup,kafka,postgres
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
 
 oracle: peers
 	$(CARGO) test --workspace --locked --test '*oracle*'
