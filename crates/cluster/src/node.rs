@@ -186,7 +186,8 @@ impl Node {
             return Err(NodeError::TooFewPartitions(count));
         }
         std::fs::create_dir_all(&options.directory)?;
-        moving::enter(&options.directory, moving::Owner { log: log.identity()?, partitions: count - 1 })?;
+        let owner = moving::Owner { log: log.identity()?, partitions: count - 1 };
+        moving::enter(&options.directory, &*log, &owner)?;
         let writer = random_number()?;
         let inner = Arc::new(Inner {
             options,

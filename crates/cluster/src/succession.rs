@@ -95,6 +95,8 @@ pub struct Move {
     pub succession: Succession,
     /// Partitions of the present log.
     pub partitions: u32,
+    /// The nodes of the plan.
+    expected: Vec<String>,
     began: Instant,
 }
 
@@ -111,6 +113,8 @@ pub struct MoveStatus {
     pub ready: usize,
     /// Nodes that say nothing, and have replicas.
     pub silent: Vec<String>,
+    /// Replicas that are not ready: node and partition.
+    pub waiting: Vec<(String, u32)>,
     /// All that live are ready, and so is each partition.
     pub is_done: bool,
 }
@@ -136,14 +140,15 @@ impl Move {
             nodes: BTreeMap::new(),
             succession,
             partitions,
+            expected: Vec::new(),
             began: Instant::now(),
         };
         let members = moved.read_up_to(bounds.end)?;
-        if let Some(begun) = members.succession().filter(|begun| **begun != moved.succession) {
-            return Err(SuccessionError::Refused(format!(
-                "the cluster is on its way to another log already: \"{}\" with {} partitions",
-                begun.next, begun.partitions
-            )));
+        let planned = members.plan().members.iter().map(|member| member.name.clone());
+        moved.expected = planned.collect();
+        if let Some(begun) = members.succession() {
+            // Nodes may run with the next log already.
+            return moved.goes_on(begun);
         }
         if members.plan().version == 0 {
             return Err(SuccessionError::Refused(
@@ -152,7 +157,23 @@ impl Move {
         }
         open_next(next, &members, &moved.succession)?;
         write_note(log, partitions, NO_WRITER, &Note::Succession(moved.succession.clone()))?;
-        Ok(moved)
+        // Another command may have written one at the same time: the first counts.
+        let members = moved.read_up_to(log.bounds(partitions)?.end)?;
+        match members.succession().cloned() {
+            Some(counts) => moved.goes_on(&counts),
+            None => Err(LogError::Unreachable("it does not have what was written to it".into()).into()),
+        }
+    }
+
+    /// The move, if it is the one that was begun.
+    fn goes_on(self, begun: &Succession) -> Result<Move, SuccessionError> {
+        match *begun == self.succession {
+            true => Ok(self),
+            false => Err(SuccessionError::Refused(format!(
+                "the cluster is on its way to another log already: \"{}\" with {} partitions. Give the configuration that names that one",
+                begun.next, begun.partitions
+            ))),
+        }
     }
 
     /// What the notes up to an offset say.
@@ -192,7 +213,9 @@ impl Move {
     }
 
     fn status(&self) -> MoveStatus {
-        let mut status = MoveStatus::default();
+        let is_unheard = |name: &&String| !self.nodes.contains_key(*name);
+        let silent = self.expected.iter().filter(is_unheard).cloned().collect();
+        let mut status = MoveStatus { silent, ..MoveStatus::default() };
         let mut stages = vec![Stage::Open; self.partitions as usize];
         for (name, (beat, said)) in &self.nodes {
             if beat.is_leaving || said.elapsed() > SILENCE {
@@ -203,7 +226,10 @@ impl Move {
             }
             for replica in &beat.replicas {
                 status.replicas += 1;
-                status.ready += usize::from(replica.stage == Stage::Prepared);
+                match replica.stage {
+                    Stage::Prepared => status.ready += 1,
+                    Stage::Sealed | Stage::Open => status.waiting.push((name.clone(), replica.partition)),
+                }
                 if let Some(stage) = stages.get_mut(replica.partition as usize) {
                     *stage = replica.stage.max(*stage);
                 }
@@ -276,7 +302,7 @@ fn is_begun(
     let bounds = next.bounds(partition)?;
     let used = || {
         SuccessionError::Refused(format!(
-            "partition {partition} of the next log has messages already: it must be empty"
+            "partition {partition} of the next log has messages already, of something else: make an empty one for the cluster to go on in"
         ))
     };
     if bounds.start > 0 || bounds.end > BEGUN_MAX {

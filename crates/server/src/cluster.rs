@@ -230,16 +230,15 @@ impl ClusterSettings {
         }
     }
 
-    /// Opens the log; one in a directory is made if it is not there.
+    /// Opens the log, which is there.
     ///
     /// # Errors
     /// A text for the operator.
     pub fn open_log(&self) -> Result<Arc<dyn ReplicatedLog>, String> {
         match &self.log {
             LogSettings::Directory(path) => {
-                let log =
-                    DirectoryLog::open(path).or_else(|_| DirectoryLog::create(path, DIRECTORY_PARTITIONS));
-                Ok(Arc::new(log.map_err(|error| error.to_string())?))
+                let log = DirectoryLog::open(path);
+                Ok(Arc::new(log.map_err(|error| format!("\"{}\": {error}", path.display()))?))
             }
             #[cfg(feature = "kafka")]
             LogSettings::Kafka(kafka) => {
@@ -281,6 +280,12 @@ pub fn open(
     let membership = settings.membership()?;
     let socket = TcpListener::bind(&*settings.listen)
         .map_err(|error| failed(&format!("cannot listen on \"{}\"", settings.listen), &error))?;
+    if let LogSettings::Directory(path) = &settings.log
+        && !path.join("about").exists()
+    {
+        // Another node may make it at the same time.
+        let _ = DirectoryLog::create(path, DIRECTORY_PARTITIONS);
+    }
     let log = settings.open_log().map_err(|error| failed("log", &error))?;
     let options = NodeOptions {
         cluster: settings.name.clone(),

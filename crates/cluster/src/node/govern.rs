@@ -103,7 +103,9 @@ impl Govern<'_> {
         {
             tracing::warn!(%error, "which log follows cannot be written again");
         }
-        let next = match self.beats.is_multiple_of(PLAN_BEATS) {
+        // In a log that ends nothing moves any more: what would be copied could come too late to be divided.
+        let plans = self.beats.is_multiple_of(PLAN_BEATS) && members.succession().is_none();
+        let next = match plans {
             true => members.plan().next(&members.eligible(), inner.partitions, inner.options.replication),
             false => None,
         };
@@ -129,7 +131,7 @@ impl Govern<'_> {
     fn have_what_is_planned(&self, members: &Members) {
         let inner = self.inner;
         let name = &*inner.options.name;
-        if members.plan().version == 0 {
+        if members.plan().version == 0 || members.succession().is_some() {
             return;
         }
         for partition in 0..inner.partitions {

@@ -16,7 +16,9 @@ use store::replication::Mark;
 
 use super::{Inner, NodeError, identity, partition_directory};
 use crate::lock::lock;
+use crate::log::ReplicatedLog;
 use crate::members::{Stage, Succession};
+use crate::message::{Content, Message};
 use crate::partition::{Part, Replica};
 
 /// The folder with the parts of the replicas.
@@ -25,6 +27,8 @@ const NEXT_LOG: &str = "next-log";
 const OWNER: &str = "LOG";
 /// The pause after a division that failed.
 const PAUSE: Duration = Duration::from_secs(3);
+/// How long the first message of a log is waited for.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 /// How often a thread that waits looks whether the node stops.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -95,23 +99,70 @@ fn sync(directory: &Path) -> io::Result<()> {
     fs::File::open(directory)?.sync_all()
 }
 
-/// Begins with a log: what this node has is of that one, or was divided for it.
-pub(super) fn enter(directory: &Path, here: Owner) -> Result<(), NodeError> {
-    match Owner::read(directory)? {
-        Some(kept) if kept == here => return Ok(()),
-        Some(kept) if kept.log == here.log => {
+/// Begins with a log: what this node has is of that one, was sealed or divided for it, or is older than what others have in it.
+pub(super) fn enter(directory: &Path, log: &dyn ReplicatedLog, here: &Owner) -> Result<(), NodeError> {
+    let kept = Owner::read(directory)?;
+    match &kept {
+        Some(kept) if kept.log == here.log && kept.partitions != here.partitions => {
             return Err(NodeError::OtherLog(format!(
                 "the replicas in \"{}\" are of the log {}: partitions were added to it, and RRDs are not found any more by the hash of their names. \
                  Make another topic, and use roundel cluster split",
                 directory.display(),
-                kept.names(&here)
+                kept.names(here)
             )));
         }
-        Some(kept) if kept.partitions != here.partitions => take_parts(directory, &kept, &here)?,
-        // What is sealed for this log says so itself.
+        Some(kept) if kept.partitions != here.partitions => take_parts(directory, kept, here)?,
         _ => {}
     }
-    Ok(here.write(directory)?)
+    if let Some((path, log_of_it)) = stranger(directory, kept.as_ref(), here)?
+        && !continues(log)?
+    {
+        // With a mistyped topic nodes would begin with nothing, and what they have would be in the way.
+        return Err(NodeError::OtherLog(format!(
+            "the replica in \"{}\" is of the log \"{}\", and the log is now \"{}\", which was not made to go on after another one (roundel cluster seal): is another \
+             topic meant, or was it made again? Nothing was changed",
+            path.display(),
+            log_of_it,
+            here.log
+        )));
+    }
+    match kept.as_ref() == Some(here) {
+        true => Ok(()),
+        false => Ok(here.write(directory)?),
+    }
+}
+
+/// A replica that is neither of this log nor sealed for it, and the log that it is of. One that has no mark yet is of the log that was there before.
+fn stranger(directory: &Path, kept: Option<&Owner>, here: &Owner) -> io::Result<Option<(PathBuf, String)>> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        // Also of another number of partitions.
+        let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("partition-"));
+        let is_one = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        if !is_one || !path.join("STORE").exists() {
+            continue;
+        }
+        let own = match mark(&path) {
+            Some(mark) if mark.sealed_for.as_ref() == Some(&here.log) => continue,
+            Some(mark) => mark.log,
+            None => kept.map_or_else(|| here.log.clone(), |kept| kept.log.clone()),
+        };
+        if own != here.log {
+            return Ok(Some((path, own)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a log was made to go on after another one.
+fn continues(log: &dyn ReplicatedLog) -> Result<bool, NodeError> {
+    let bounds = log.bounds(0)?;
+    if bounds.start > 0 || bounds.end == 0 {
+        return Ok(false);
+    }
+    let first = log.reader(0, 0)?.next(FIRST_PATIENCE)?;
+    let content = first.as_ref().and_then(|stored| Message::decode(&stored.bytes).ok());
+    Ok(content.is_some_and(|message| message.content == Content::Continues))
 }
 
 /// Puts the parts of divided replicas in their place.
@@ -131,7 +182,7 @@ fn take_parts(directory: &Path, kept: &Owner, here: &Owner) -> Result<(), NodeEr
     if let Some((partition, path)) = missing {
         return Err(NodeError::OtherLog(format!(
             "the replicas in \"{}\" are of the log {}, and partition {partition} was not divided for that. Start this node with the former log until \
-             roundel cluster split says that it is ready; or remove \"{}\" and what is like it, if other nodes have these partitions: they are then copied",
+             roundel cluster split, said again, has it ready; or, if other nodes run with the new log and have all partitions, remove \"{}\" and its like: they are then copied",
             directory.display(),
             kept.names(here),
             path.display()
@@ -284,7 +335,11 @@ impl Inner {
             log: &succession.next,
             identity: identity(&self.options.cluster, number, succession.partitions),
         };
-        replica.divide(&part, &unfinished, &|| self.is_stopping())?;
+        if let Err(error) = replica.divide(&part, &unfinished, &|| self.is_stopping()) {
+            // It would take room that the next attempt needs.
+            let _ = fs::remove_dir_all(&unfinished);
+            return Err(error);
+        }
         fs::rename(&unfinished, &made)?;
         sync(next)
     }

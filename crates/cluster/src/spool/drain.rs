@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use store::engine::UpdateFailure;
+use store::engine::{StoreError, UpdateFailure};
 
 use super::{Deliver, SpoolState, backlog};
 use crate::lock::lock;
@@ -32,6 +32,11 @@ pub(super) fn run(shared: &Arc<SpoolState>, deliver: &Deliver) {
     }
 }
 
+/// Whether the same update may be taken later: it was acknowledged, so that a failing disk of a leader is no reason to give it up.
+fn passes(error: &StoreError) -> bool {
+    error.is_passing() || matches!(error, StoreError::Io { .. })
+}
+
 impl SpoolState {
     fn wait_for_more(&self) {
         let mut queues = self.queues();
@@ -46,7 +51,7 @@ impl SpoolState {
 
     /// A leader has answered.
     fn came_back(&self, partition: u32, failures: &[UpdateFailure]) {
-        let must_repeat = failures.iter().any(|failure| failure.error.is_passing());
+        let must_repeat = failures.iter().any(|failure| passes(&failure.error));
         let done = {
             let mut queues = self.queues();
             match must_repeat {
@@ -65,7 +70,7 @@ impl SpoolState {
                 let name = batch.lines.get(first.line as usize).map_or(&[][..], |line| batch.name(line));
                 self.say(name, first, refused);
             }
-        } else if let Some(first) = failures.iter().find(|failure| failure.error.is_passing()) {
+        } else if let Some(first) = failures.iter().find(|failure| passes(&failure.error)) {
             tracing::debug!(partition, error = %first.error, "spooled updates are sent again");
         }
         self.ready.notify_all();

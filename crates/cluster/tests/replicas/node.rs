@@ -168,14 +168,25 @@ fn move_to(partitions: u32) {
     let splits = partitions != PARTITIONS;
     let refused = Move::begin(&*log, &*next, !splits).err();
     assert!(matches!(refused, Some(SuccessionError::Refused(_))), "{refused:?}");
+    // What is not prepared for them is not begun with: nodes would have nothing there, and what they have would go.
+    let mistyped = SimLog::new(5, PARTITIONS as usize + 1).node();
+    let refused = Node::start(options(root.path(), "a", "east"), mistyped as Arc<dyn ReplicatedLog>).err();
+    assert!(matches!(refused, Some(NodeError::OtherLog(_))), "{refused:?}");
     let mut moved = Move::begin(&*log, &*next, splits).unwrap();
+    let other = SimLog::new(6, partitions as usize + 1).node();
+    let refused = Move::begin(&*log, &*other, splits).err();
+    assert!(matches!(refused, Some(SuccessionError::Refused(_))), "{refused:?}");
     wait_for_move(&mut moved);
     assert_eq!(contents(&[&a, &b], PARTITIONS), before, "what is sealed is read");
     a.stop();
     b.stop();
     drop((a, b));
 
-    let (a, b) = (start(root.path(), "a", "east", &next), start(root.path(), "b", "west", &next));
+    let a = start(root.path(), "a", "east", &next);
+    // Said again, it only looks how far that is, although the next log has messages by now.
+    wait_for("a leader", &[&a], || leads(&a) > 0);
+    assert!(Move::begin(&*log, &*next, splits).is_ok());
+    let b = start(root.path(), "b", "west", &next);
     let nodes = [&a, &b];
     wait_for("led", &nodes, || leads(&a) + leads(&b) == partitions as usize);
     wait_for("ready", &nodes, || {

@@ -1,7 +1,7 @@
 //! `roundel cluster seal` and `roundel cluster split`: the cluster goes on in another log.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,13 +12,15 @@ use crate::cmd::print;
 
 /// How often it is said how far the nodes are.
 const LOOK: Duration = Duration::from_millis(500);
+/// The same, without a terminal.
+const TELL: Duration = Duration::from_secs(10);
 
 /// Options of `cluster seal` and `cluster split`.
 #[derive(Debug, Args)]
 #[command(
     long_about = "Have the cluster go on in another log: another topic, other brokers, or, with split, a topic with a multiple of the partitions. Make \
                   that topic first (roundel cluster topic --config next.toml), which must be empty. It is named by the configuration that the \
-                  nodes are to have afterwards.\n\n\
+                  nodes are to have afterwards, which is to differ in nothing else.\n\n\
                   From then on nothing is written to the present log. Each partition ends at one message, of which all nodes know; what was \
                   acknowledged before is in it. With split, each node then divides what it has, without copying from others. Nodes go on \
                   answering queries; changes wait for ten seconds, and are refused after that, until nodes run with the new log.\n\n\
@@ -37,6 +39,8 @@ pub struct SuccessionArguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  roundel cluster topic --config next.toml --partitions 32
+  roundel cluster seal --next next.toml                with as many partitions as there are now
   sed 's/topic = \"roundel\"/topic = \"roundel-2\"/' /etc/roundel/roundel.toml > next.toml
   roundel cluster topic --config next.toml --partitions 64
   roundel cluster split --config /etc/roundel/roundel.toml --next next.toml
@@ -53,15 +57,23 @@ pub fn run(arguments: &SuccessionArguments, splits: bool) -> Result {
             arguments.next.display()
         ));
     }
-    let (log, next) = (present.open_log()?, next.open_log()?);
+    let log = present.open_log().map_err(|error| format!("the present log: {error}"))?;
+    let made = |error| format!("the next log: {error}; roundel cluster topic makes it");
+    let next = next.open_log().map_err(made)?;
     let mut moved = Move::begin(&*log, &*next, splits).map_err(|error| error.to_string())?;
-    let bar = bar(u64::from(moved.partitions));
+    let bar = bar();
+    let mut told = Instant::now();
     let status = loop {
         let status = moved.look(LOOK).map_err(|error| error.to_string())?;
-        bar.set_position(u64::from(status.prepared));
+        bar.set_length(status.replicas as u64);
+        bar.set_position(status.ready as u64);
         bar.set_message(said(&status));
         if status.is_done {
             break status;
+        }
+        if bar.is_hidden() && told.elapsed() > TELL {
+            told = Instant::now();
+            eprintln!("{}", said(&status));
         }
     };
     bar.finish_and_clear();
@@ -69,7 +81,7 @@ pub fn run(arguments: &SuccessionArguments, splits: bool) -> Result {
     let silent = match status.silent.is_empty() {
         true => String::new(),
         false => format!(
-            "; {} said nothing: what was not sealed there is copied from the others, once it runs with the new log",
+            ".\nBut {}, which has said nothing, run with the present log once more, and say this again: what is not sealed, or divided, cannot go on",
             status.silent.join(", ")
         ),
     };
@@ -80,18 +92,24 @@ pub fn run(arguments: &SuccessionArguments, splits: bool) -> Result {
 }
 
 fn said(status: &MoveStatus) -> String {
-    let MoveStatus { sealed, replicas, ready, silent, .. } = status;
+    let MoveStatus { sealed, replicas, ready, silent, waiting, .. } = status;
+    let waiting = match waiting.first() {
+        None => String::new(),
+        Some((node, partition)) => {
+            format!("; waits for {node}, partition {partition} (its log says why, if that takes long)")
+        }
+    };
     let silent = match silent.is_empty() {
         true => String::new(),
         false => format!("; silent: {}", silent.join(", ")),
     };
-    format!("{sealed} sealed; {ready} of {replicas} replicas ready{silent}")
+    format!("{sealed} partitions sealed; {ready} of {replicas} replicas ready{waiting}{silent}")
 }
 
 /// A progress bar, if there is a terminal.
-fn bar(partitions: u64) -> ProgressBar {
-    let bar = ProgressBar::new(partitions);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} partitions ready: {msg}") {
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg}") {
         bar.set_style(style);
     }
     bar
