@@ -51,7 +51,7 @@ enum Command {
         #[command(flatten)]
         node: NodeOption,
     },
-    /// Make the topic of Kafka that [cluster.kafka] names, or the log in [cluster] directory
+    /// Make the topic of Kafka that the configuration names, or the log in its directory
     Topic {
         /// Configuration of the daemon [default: roundel.toml if it exists]
         #[arg(long, value_name = "FILE")]

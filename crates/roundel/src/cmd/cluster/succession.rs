@@ -32,7 +32,7 @@ pub struct SuccessionArguments {
     /// Configuration of the daemons as they run now [default: roundel.toml if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The configuration that they are to have: its [cluster] says which log follows
+    /// The configuration that they are to have, which names the log that follows
     #[arg(long, value_name = "FILE")]
     next: PathBuf,
 }
