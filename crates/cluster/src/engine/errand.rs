@@ -248,7 +248,11 @@ impl Hub {
         request: Request,
         reply: Reply<Result<Answer, StoreError>>,
     ) {
-        if matches!(request, Request::Flush(_) | Request::Sync) && self.routes.is_sealed(partition) {
+        let has_spooled = self.spool.get().is_some_and(|spool| !spool.is_settled(partition));
+        if matches!(request, Request::Flush(_) | Request::Sync)
+            && !has_spooled
+            && self.routes.is_sealed(partition)
+        {
             // All that counts was in the log by then.
             return reply(Ok(Answer::Done));
         }
