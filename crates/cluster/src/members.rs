@@ -178,7 +178,8 @@ impl Members {
         let is_sealed = |known: &Known| {
             known.is_alive() && known.replica(partition).is_some_and(|replica| replica.stage > Stage::Open)
         };
-        self.nodes.values().any(is_sealed)
+        // Asked with each FLUSH: hardly ever is there another log.
+        self.succession.is_some() && self.nodes.values().any(is_sealed)
     }
 
     /// Those that may have replicas: all that were there lately and are not to be emptied.

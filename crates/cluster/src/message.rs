@@ -50,7 +50,10 @@ pub enum Content<'b> {
         next: &'b str,
     },
     /// The first message of a partition that goes on after another log. A replica that does not have what was before lacks it.
-    Continues,
+    Continues {
+        /// The identity of that log.
+        of: &'b str,
+    },
 }
 
 /// A message of a partition.
@@ -110,7 +113,7 @@ impl Message<'_> {
             Content::Records { from, bytes, is_whole } => (2, is_whole, from, bytes),
             Content::Note(bytes) => (3, true, start, bytes),
             Content::Seal { next } => (4, true, start, next.as_bytes()),
-            Content::Continues => (5, true, start, &[]),
+            Content::Continues { of } => (5, true, start, of.as_bytes()),
         };
         let mut out = Vec::with_capacity(ENVELOPE_BYTES + body.len());
         out.extend_from_slice(&MAGIC);
@@ -155,14 +158,17 @@ impl<'b> Message<'b> {
             (VERSION, 1) => Content::Claim { from },
             (VERSION, 2) => Content::Records { from, bytes: body, is_whole },
             (VERSION, 3) => Content::Note(body),
-            (VERSION, 4) => {
-                Content::Seal { next: std::str::from_utf8(body).map_err(|_| NotMessage::Damaged)? }
-            }
-            (VERSION, 5) => Content::Continues,
+            (VERSION, 4) => Content::Seal { next: identity(body)? },
+            (VERSION, 5) => Content::Continues { of: identity(body)? },
             _ => return Err(NotMessage::Newer { version, kind }),
         };
         Ok(Message { partition: u32_at(12), epoch: u32_at(16), writer: u64_at(24), content })
     }
+}
+
+/// The identity of a log in a message's body.
+fn identity(body: &[u8]) -> Result<&str, NotMessage> {
+    std::str::from_utf8(body).map_err(|_| NotMessage::Damaged)
 }
 
 /// What has been accepted of a partition, up to some message.
@@ -244,7 +250,7 @@ impl Accepted {
             | Content::Records { .. }
             | Content::Note(_)
             | Content::Seal { .. }
-            | Content::Continues => Verdict::Nothing,
+            | Content::Continues { .. } => Verdict::Nothing,
         }
     }
 }
@@ -254,6 +260,7 @@ mod tests {
     use super::*;
 
     const FROM: Position = Position { generation: 0, offset: 96 };
+    const CONTINUES: Content<'static> = Content::Continues { of: "directory 12" };
     const CLAIM: Content<'static> = Content::Claim { from: FROM };
 
     fn message<'b>(epoch: u32, writer: WriterId, content: Content<'b>) -> Message<'b> {
@@ -273,7 +280,7 @@ mod tests {
         for content in [
             CLAIM,
             Content::Seal { next: "kafka abc" },
-            Content::Continues,
+            CONTINUES,
             records(96, b"records"),
             part(96, b"re"),
             Content::Note(b"alive"),
@@ -346,7 +353,7 @@ mod tests {
         assert_eq!(accepted.take(&message(2, 11, seal)), Verdict::Seals { next: "other" });
         let sealed = accepted;
         assert_eq!((sealed.end.offset, sealed.whole.offset, sealed.leader), (2, 2, 0));
-        for late in [records(2, b"d"), records(3, b"d"), CLAIM, seal, Content::Continues] {
+        for late in [records(2, b"d"), records(3, b"d"), CLAIM, seal, CONTINUES] {
             for (epoch, writer) in [(1, 10), (2, 0), (2, 11), (3, 11)] {
                 assert_eq!(accepted.take(&message(epoch, writer, late)), Verdict::Nothing);
             }
@@ -359,7 +366,7 @@ mod tests {
         let entered = Accepted { epoch: 5, leader: NO_WRITER, end: FROM, whole: FROM, is_sealed: false };
         let mut accepted = entered;
         let stray = Content::Claim { from: FROM.plus(1) };
-        assert_eq!(accepted.take(&message(1, 10, Content::Continues)), Verdict::Nothing);
+        assert_eq!(accepted.take(&message(1, 10, CONTINUES)), Verdict::Nothing);
         // Of a node that has nothing of what was before.
         assert_eq!(accepted.take(&message(1, 10, stray)), Verdict::Nothing);
         assert_eq!(accepted.take(&message(6, 10, stray)), Verdict::Gap);

@@ -394,6 +394,7 @@ impl Inner {
 
     fn beat(&self, is_leaving: bool) -> Beat {
         let replicas = lock(&self.replicas).clone();
+        let succession = lock(&self.members).succession().cloned();
         let replicas = replicas.iter().map(|(partition, replica)| {
             let status = replica.status();
             ReplicaBeat {
@@ -402,7 +403,7 @@ impl Inner {
                 leads: status.leads,
                 is_ready: replica.is_ready(),
                 next: status.next,
-                stage: self.stage(*partition, status.sealed_for.as_deref()),
+                stage: self.stage(*partition, status.sealed_for.as_deref(), succession.as_ref()),
             }
         });
         Beat {

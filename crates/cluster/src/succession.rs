@@ -155,7 +155,7 @@ impl Move {
                 "the log has no plan of which nodes have what: no node has run with it lately".into(),
             ));
         }
-        open_next(next, &members, &moved.succession)?;
+        open_next(next, &log.identity()?, &members, &moved.succession)?;
         write_note(log, partitions, NO_WRITER, &Note::Succession(moved.succession.clone()))?;
         // Another command may have written one at the same time: the first counts.
         let members = moved.read_up_to(log.bounds(partitions)?.end)?;
@@ -271,10 +271,15 @@ fn check(
 }
 
 /// Writes into the next log what those who begin with it have to know: that there was another one, who is there, and who has what.
-fn open_next(next: &dyn ReplicatedLog, members: &Members, to: &Succession) -> Result<(), SuccessionError> {
+fn open_next(
+    next: &dyn ReplicatedLog,
+    of: &str,
+    members: &Members,
+    to: &Succession,
+) -> Result<(), SuccessionError> {
     for partition in 0..to.partitions {
         let continues =
-            Message { partition, epoch: 0, writer: NO_WRITER, content: Content::Continues }.encode();
+            Message { partition, epoch: 0, writer: NO_WRITER, content: Content::Continues { of } }.encode();
         if is_begun(next, partition, |bytes| bytes == continues)? {
             continue;
         }

@@ -280,13 +280,14 @@ pub fn open(
     let membership = settings.membership()?;
     let socket = TcpListener::bind(&*settings.listen)
         .map_err(|error| failed(&format!("cannot listen on \"{}\"", settings.listen), &error))?;
-    if let LogSettings::Directory(path) = &settings.log
-        && !path.join("about").exists()
-    {
-        // Another node may make it at the same time.
-        let _ = DirectoryLog::create(path, DIRECTORY_PARTITIONS);
-    }
-    let log = settings.open_log().map_err(|error| failed("log", &error))?;
+    // A directory needs no command before the first node. Another one may make it at the same time.
+    let log = settings.open_log().or_else(|error| match &settings.log {
+        LogSettings::Directory(path) => DirectoryLog::create(path, DIRECTORY_PARTITIONS)
+            .map(|log| Arc::new(log) as Arc<dyn ReplicatedLog>)
+            .map_err(|error| format!("\"{}\": {error}", path.display())),
+        LogSettings::Kafka(_) => Err(error),
+    });
+    let log = log.map_err(|error| failed("log", &error))?;
     let options = NodeOptions {
         cluster: settings.name.clone(),
         name: settings.node.clone(),

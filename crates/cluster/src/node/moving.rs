@@ -114,17 +114,20 @@ pub(super) fn enter(directory: &Path, log: &dyn ReplicatedLog, here: &Owner) -> 
         Some(kept) if kept.partitions != here.partitions => take_parts(directory, kept, here)?,
         _ => {}
     }
-    if let Some((path, log_of_it)) = stranger(directory, kept.as_ref(), here)?
-        && !continues(log)?
-    {
+    let strangers = strangers(directory, kept.as_ref(), here)?;
+    if let Some((_, first)) = strangers.first() {
         // With a mistyped topic nodes would begin with nothing, and what they have would be in the way.
-        return Err(NodeError::OtherLog(format!(
-            "the replica in \"{}\" is of the log \"{}\", and the log is now \"{}\", which was not made to go on after another one (roundel cluster seal): is another \
-             topic meant, or was it made again? Nothing was changed",
-            path.display(),
-            log_of_it,
-            here.log
-        )));
+        let before = continued(log)?;
+        let mut others = strangers.iter().filter(|(_, own)| before.as_ref() != Some(own));
+        if let Some((path, own)) = others.next() {
+            return Err(NodeError::OtherLog(format!(
+                "the replica in \"{}\" is of the log \"{own}\", and the log is now \"{}\", which was not made to go on after that one (roundel cluster seal): is another \
+                 topic meant, or was it made again? Nothing was changed",
+                path.display(),
+                here.log
+            )));
+        }
+        tracing::warn!(log = %first, "what this node has was not sealed for the log that follows: it is copied from others");
     }
     match kept.as_ref() == Some(here) {
         true => Ok(()),
@@ -132,8 +135,9 @@ pub(super) fn enter(directory: &Path, log: &dyn ReplicatedLog, here: &Owner) -> 
     }
 }
 
-/// A replica that is neither of this log nor sealed for it, and the log that it is of. One that has no mark yet is of the log that was there before.
-fn stranger(directory: &Path, kept: Option<&Owner>, here: &Owner) -> io::Result<Option<(PathBuf, String)>> {
+/// The replicas that are neither of this log nor sealed for it, with the log that each is of. One that has no mark yet is of the log that was there before.
+fn strangers(directory: &Path, kept: Option<&Owner>, here: &Owner) -> io::Result<Vec<(PathBuf, String)>> {
+    let mut all = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         // Also of another number of partitions.
@@ -148,21 +152,24 @@ fn stranger(directory: &Path, kept: Option<&Owner>, here: &Owner) -> io::Result<
             None => kept.map_or_else(|| here.log.clone(), |kept| kept.log.clone()),
         };
         if own != here.log {
-            return Ok(Some((path, own)));
+            all.push((path, own));
         }
     }
-    Ok(None)
+    Ok(all)
 }
 
-/// Whether a log was made to go on after another one.
-fn continues(log: &dyn ReplicatedLog) -> Result<bool, NodeError> {
+/// The log that this one was made to go on after, as far as its first message tells.
+fn continued(log: &dyn ReplicatedLog) -> Result<Option<String>, NodeError> {
     let bounds = log.bounds(0)?;
     if bounds.start > 0 || bounds.end == 0 {
-        return Ok(false);
+        return Ok(None);
     }
     let first = log.reader(0, 0)?.next(FIRST_PATIENCE)?;
-    let content = first.as_ref().and_then(|stored| Message::decode(&stored.bytes).ok());
-    Ok(content.is_some_and(|message| message.content == Content::Continues))
+    let message = first.as_ref().and_then(|stored| Message::decode(&stored.bytes).ok());
+    Ok(message.and_then(|message| match message.content {
+        Content::Continues { of } => Some(of.to_owned()),
+        _ => None,
+    }))
 }
 
 /// Puts the parts of divided replicas in their place.
@@ -206,21 +213,24 @@ fn take_parts(directory: &Path, kept: &Owner, here: &Owner) -> Result<(), NodeEr
 
 /// The mark of the replica in a folder, if it has one that can be read.
 fn mark(path: &Path) -> Option<Mark> {
-    let disk = path.exists().then(|| RealDisk::create(path))?.ok()?;
+    let disk = path.exists().then(|| RealDisk::open(path))?.ok()?;
     Mark::load(&disk).ok()?
 }
 
 impl Inner {
-    /// How far a replica is that is sealed for a log.
-    pub(super) fn stage(&self, partition: u32, sealed_for: Option<&str>) -> Stage {
-        let members = lock(&self.members);
-        match (sealed_for, members.succession()) {
+    /// How far a replica is that is sealed for a log, when this is to follow.
+    pub(super) fn stage(
+        &self,
+        partition: u32,
+        sealed_for: Option<&str>,
+        succession: Option<&Succession>,
+    ) -> Stage {
+        let is_divided = |succession: &Succession| {
+            succession.partitions == self.partitions || lock(&self.divisions.done).contains(&partition)
+        };
+        match (sealed_for, succession) {
             (None, _) => Stage::Open,
-            (Some(log), Some(succession))
-                if log == succession.next
-                    && (succession.partitions == self.partitions
-                        || lock(&self.divisions.done).contains(&partition)) =>
-            {
+            (Some(log), Some(succession)) if log == succession.next && is_divided(succession) => {
                 Stage::Prepared
             }
             (Some(_), _) => Stage::Sealed,

@@ -448,7 +448,7 @@ impl Life {
                 );
                 return Err(Fault::Differs(at(&what)));
             }
-            Verdict::Nothing if self.is_new && message.content == Content::Continues => {
+            Verdict::Nothing if self.is_new && matches!(message.content, Content::Continues { .. }) => {
                 let what = "the partition goes on after another log, of which this replica has nothing";
                 return Err(Fault::Lacks(at(&what)));
             }

@@ -1,15 +1,16 @@
 //! Whole nodes: who leads, what moves, and who takes over.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use roundel_cluster::log::ReplicatedLog;
-use roundel_cluster::members::Known;
+use roundel_cluster::log::{LogError, LogReader, ReplicatedLog};
+use roundel_cluster::members::{Known, Note, Succession};
 use roundel_cluster::node::{Node, NodeOptions};
 use roundel_cluster::partition::Replica;
 use roundel_cluster::routes::Routes;
-use roundel_cluster::succession::{Move, SuccessionError};
+use roundel_cluster::succession::{Move, SuccessionError, write_note};
 use roundel_cluster::{key, node::NodeError};
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
@@ -177,6 +178,11 @@ fn move_to(partitions: u32) {
     let refused = Move::begin(&*log, &*other, splits).err();
     assert!(matches!(refused, Some(SuccessionError::Refused(_))), "{refused:?}");
     wait_for_move(&mut moved);
+    // Nothing moves in a log that has ended: what was copied now would come too late to be divided.
+    let c = start(root.path(), "c", "west", &log);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(has(&c) == 0 && c.members().node("a").is_some());
+    c.stop();
     assert_eq!(contents(&[&a, &b], PARTITIONS), before, "what is sealed is read");
     a.stop();
     b.stop();
@@ -211,6 +217,47 @@ fn move_to(partitions: u32) {
     let other = SimLog::new(4, partitions as usize * 2 + 1).node();
     let refused = Node::start(options(root.path(), "a", "east"), other as Arc<dyn ReplicatedLog>).err();
     assert!(matches!(refused, Some(NodeError::OtherLog(_))), "{refused:?}");
+}
+
+/// A log in which another command names another one to follow, just before this one does.
+struct RacedLog {
+    log: Arc<NodeLog>,
+    rival: Succession,
+}
+
+impl ReplicatedLog for RacedLog {
+    fn partition_count(&self) -> Result<u32, LogError> {
+        self.log.partition_count()
+    }
+
+    fn identity(&self) -> Result<String, LogError> {
+        self.log.identity()
+    }
+
+    fn append(&self, partition: u32, message: &[u8]) -> Result<(), LogError> {
+        write_note(&*self.log, partition, 0, &Note::Succession(self.rival.clone()))?;
+        self.log.append(partition, message)
+    }
+
+    fn bounds(&self, partition: u32) -> Result<Range<u64>, LogError> {
+        self.log.bounds(partition)
+    }
+
+    fn reader(&self, partition: u32, from: u64) -> Result<Box<dyn LogReader>, LogError> {
+        self.log.reader(partition, from)
+    }
+}
+
+#[test]
+fn of_two_logs_that_are_to_follow_one_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let [log, next] = [7, 8].map(|seed| SimLog::new(seed, PARTITIONS as usize + 1).node());
+    let a = start(root.path(), "a", "east", &log);
+    wait_for("a leader", &[&a], || leads(&a) == PARTITIONS as usize);
+    let rival = Succession { next: "another".into(), partitions: PARTITIONS };
+    let raced = RacedLog { log: Arc::clone(&log), rival };
+    let refused = Move::begin(&raced, &*next, false).err();
+    assert!(refused.is_some_and(|error| error.to_string().contains("\"another\"")));
 }
 
 fn wait_for_move(moved: &mut Move) {

@@ -26,7 +26,8 @@ impl Fleet {
     fn enter(&mut self, next: &Arc<SimLog>) {
         let log = next.node();
         let writer = 0;
-        let continues = Message { partition: 0, epoch: 0, writer, content: Content::Continues };
+        let continues =
+            Message { partition: 0, epoch: 0, writer, content: Content::Continues { of: "the log before" } };
         log.append(0, &continues.encode()).unwrap();
         self.log = Arc::clone(next);
         for node in &mut self.nodes {
