@@ -9,6 +9,7 @@ mod copies;
 mod errand;
 mod gate;
 mod moves;
+mod placing;
 mod reads;
 mod spooling;
 mod updates;
@@ -46,6 +47,7 @@ use crate::peer::Peer;
 use crate::routes::{NodeAddress, Routes};
 use crate::serve::Listener;
 use crate::spool::Spool;
+use crate::tree::NodeTree;
 use crate::wire::{Answer, Request};
 
 /// Threads for retries.
@@ -94,6 +96,8 @@ struct Hub {
     gates: Vec<Gate>,
     /// From which updates are answered, with `ack = "spool"`.
     spool: OnceLock<Arc<Spool>>,
+    /// Where files stand for RRDs.
+    tree: OnceLock<Arc<NodeTree>>,
     retries: Chores,
     reads: Chores,
     is_stopping: AtomicBool,
@@ -162,6 +166,7 @@ impl ClusterEngine {
             routes,
             gates,
             spool: OnceLock::new(),
+            tree: OnceLock::new(),
             membership,
             options,
             peers: Mutex::default(),
@@ -222,7 +227,17 @@ impl Engine for ClusterEngine {
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         let partition = self.hub.partition_of(&name);
-        let ended = move |result: Result<Answer, StoreError>| reply(result.and_then(done));
+        let tree = self.hub.tree.get().map(|tree| (Arc::clone(tree), name.clone()));
+        // Before that: the answer comes on a thread that must not wait for files.
+        if let Err(error) = self.place(&name, &request.definition) {
+            return reply(Err(error));
+        }
+        let ended = move |result: Result<Answer, StoreError>| {
+            if let (Err(_), Some((tree, name))) = (&result, tree) {
+                tree.doubt(&name);
+            }
+            reply(result.and_then(done));
+        };
         self.hub.order_then(partition, Request::Create(name, request), Box::new(ended));
     }
 
@@ -234,30 +249,35 @@ impl Engine for ClusterEngine {
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
-        self.of_name(&name.clone(), Request::Import(name, Arc::new(rrd), no_overwrite)).and_then(done)
+        self.place(&name, &rrd.definition)?;
+        let request = Request::Import(name.clone(), Arc::new(rrd), no_overwrite);
+        self.placed(&[&name], self.of_name(&name, request).and_then(done))
     }
 
     fn tune(&self, name: &RrdName, args: &[String]) -> Result<(), StoreError> {
-        self.of_name(name, Request::Tune(name.clone(), args.to_vec())).and_then(done)
+        self.placed(&[name], self.of_name(name, Request::Tune(name.clone(), args.to_vec())).and_then(done))
     }
 
     fn change(&self, name: &RrdName, version: u64, change: VersionChange) -> Result<u64, StoreError> {
-        match self.of_name(name, Request::Change(name.clone(), version, change))? {
-            Answer::Version(version) => Ok(version),
-            other => strange(other),
-        }
+        let replaces = matches!(change, VersionChange::Replace(_));
+        let changed = match self.of_name(name, Request::Change(name.clone(), version, change)) {
+            Ok(Answer::Version(version)) => Ok(version),
+            Ok(other) => strange(other),
+            Err(error) => Err(error),
+        };
+        if replaces { self.placed(&[name], changed) } else { changed }
     }
 
     fn delete(&self, name: &RrdName) -> Result<(), StoreError> {
-        self.of_name(name, Request::Delete(name.clone())).and_then(done)
+        self.placed(&[name], self.of_name(name, Request::Delete(name.clone())).and_then(done))
     }
 
     fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        moves::rename(self, from, to)
+        self.placed(&[from, to], moves::rename(self, from, to))
     }
 
     fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        moves::copy(self, from, to)
+        self.placed(&[to], moves::copy(self, from, to))
     }
 
     fn trash(&self) -> Result<Vec<Trashed>, StoreError> {
@@ -265,7 +285,7 @@ impl Engine for ClusterEngine {
     }
 
     fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
-        moves::restore(self, trashed, to)
+        self.placed(&[to], moves::restore(self, trashed, to))
     }
 
     fn erase(&self, trashed: &Trashed) -> Result<(), StoreError> {
@@ -336,7 +356,12 @@ impl Engine for ClusterEngine {
 
     fn flush(&self, name: Option<&RrdName>) -> Result<(), StoreError> {
         match name {
-            Some(name) => self.of_name(name, Request::Flush(Some(name.clone()))).and_then(done),
+            Some(name) => {
+                self.of_name(name, Request::Flush(Some(name.clone()))).and_then(done)?;
+                // Its file soon says when it was updated, as a file that was written would.
+                self.tree().inspect(|tree| tree.doubt(name));
+                Ok(())
+            }
             None => self.hub.order_all(&Request::Flush(None)),
         }
     }
@@ -403,6 +428,7 @@ impl Engine for ClusterEngine {
         self.hub.reads.stop();
         let peers = std::mem::take(&mut *lock(&self.hub.peers));
         peers.into_values().for_each(|peer| peer.stop());
+        self.tree().inspect(|tree| tree.stop());
         Ok(())
     }
 }

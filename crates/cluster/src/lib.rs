@@ -30,4 +30,5 @@ pub mod spool;
 mod stream;
 pub mod succession;
 pub mod tls;
+pub mod tree;
 pub mod wire;

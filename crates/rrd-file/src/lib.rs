@@ -31,6 +31,7 @@ pub mod rows;
 pub mod tree;
 pub mod update;
 mod volume;
+pub mod watch;
 mod write;
 
 pub use create::{

@@ -23,6 +23,7 @@ use cluster::routes::Routes;
 use cluster::serve::Listener;
 use cluster::spool::{self, Spool, SpoolOptions};
 use cluster::tls::NodeTls;
+use cluster::tree::NodeTree;
 use store::stripes;
 
 pub use cluster::succession::{Move, MoveStatus};
@@ -266,13 +267,14 @@ fn read_secret(key: &str, path: &Path) -> Result<Vec<u8>, String> {
     Ok(secret)
 }
 
-/// Starts the node, of which the stores are opened as `store` says, in `directory`. What no other node has is made of `backup`.
+/// Starts the node, of which the stores are opened as `store` says, in `directory`, and for whose RRDs placeholders stand in `tree`. What no other node
+/// has is made of `backup`.
 ///
 /// # Errors
 /// A text for the operator.
 pub fn open(
     settings: &ClusterSettings,
-    directory: &Path,
+    (directory, tree): (&Path, Option<&Path>),
     store: stripes::Options,
     backup: Option<Arc<dyn BackupPlace>>,
 ) -> Result<OpenedNode, String> {
@@ -310,8 +312,13 @@ pub fn open(
         name = %settings.name, node = %settings.node, zone = %settings.zone, address = %settings.address,
         partitions = node.partition_count(), "a node of a cluster"
     );
-    let engine = with_spool(engine.with_node(Arc::clone(&node), listener), settings, directory)
+    let mut engine = with_spool(engine.with_node(Arc::clone(&node), listener), settings, directory)
         .map_err(|error| failed("ack", &error))?;
+    if let Some(path) = tree {
+        let placed = NodeTree::open(path, &settings.name).and_then(|tree| engine.with_tree(tree));
+        engine =
+            placed.map_err(|error| failed(&format!("placeholders in \"{}\"", path.display()), &error))?;
+    }
     let spool = engine.spool();
     Ok(OpenedNode { engine: Arc::new(engine), node, spool })
 }

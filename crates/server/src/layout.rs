@@ -1,5 +1,6 @@
 //! Opens the store that the settings describe.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +41,14 @@ pub fn open_awaiting(settings: &Settings, awaited: Option<&Arc<Awaited>>) -> Res
         Layout::Stripes(stripes) => {
             let engine = open_stripes(stripes, settings, awaited)?;
             if let Some(tree) = &stripes.placeholders {
-                write_daemon_address(tree, stripes, &settings.listen);
+                let said = std::fs::read_to_string(filenames::identity(&stripes.store))
+                    .and_then(|text| {
+                        identity::decode(&text).map_err(|error| io::Error::other(error.to_string()))
+                    })
+                    .and_then(|identity| {
+                        write_daemon_address(tree, StoreIdentity(identity.id), &settings.listen)
+                    });
+                warn_unsaid(tree, said);
             }
             Ok(engine)
         }
@@ -50,22 +58,20 @@ pub fn open_awaiting(settings: &Settings, awaited: Option<&Arc<Awaited>>) -> Res
 
 /// Records beside the placeholders where this daemon listens, so that clients which meet one find it: its
 /// UNIX socket, else its first address. Without that, clients must be given the address.
-fn write_daemon_address(tree: &Path, settings: &StripesSettings, listen: &[Listen]) {
+fn write_daemon_address(tree: &Path, store: StoreIdentity, listen: &[Listen]) -> io::Result<()> {
     let local = listen.iter().find(|listen| matches!(listen.address, Address::Unix(_)));
-    let Some(listen) = local.or(listen.first()) else { return };
+    let Some(listen) = local.or(listen.first()) else { return Ok(()) };
     let address = match &listen.address {
-        Address::Unix(path) => match std::path::absolute(path) {
-            Ok(path) => Address::Unix(path).to_string(),
-            Err(_) => return,
-        },
+        Address::Unix(path) => Address::Unix(std::path::absolute(path)?).to_string(),
         Address::Tcp { host, port } if listen.tls.is_some() => {
             Address::Tls { host: host.clone(), port: *port }.to_string()
         }
         address => address.to_string(),
     };
-    let said = std::fs::read_to_string(filenames::identity(&settings.store))
-        .and_then(|text| identity::decode(&text).map_err(|error| std::io::Error::other(error.to_string())))
-        .and_then(|identity| daemon_address::write(tree, StoreIdentity(identity.id), &address));
+    daemon_address::write(tree, store, &address)
+}
+
+fn warn_unsaid(tree: &Path, said: io::Result<()>) {
     if let Err(error) = said {
         tracing::warn!(%error, tree = %tree.display(), "cannot say beside the placeholders where this daemon listens");
     }
@@ -151,7 +157,14 @@ pub fn open_node(settings: &Settings) -> Result<OpenedNode, String> {
     #[cfg(not(feature = "backup"))]
     let backup = None;
     let options = stripes_options(stripes, settings);
-    cluster::open(cluster, &stripes.store, options, backup)
+    if let Some(tree) = &stripes.placeholders {
+        make_directory(tree)?;
+        warn_unsaid(
+            tree,
+            write_daemon_address(tree, ::cluster::tree::identity(&cluster.name), &settings.listen),
+        );
+    }
+    cluster::open(cluster, (&stripes.store, stripes.placeholders.as_deref()), options, backup)
 }
 
 fn open_files(settings: &FilesSettings, all: &Settings) -> Result<Arc<dyn Engine>, String> {

@@ -15,7 +15,6 @@ mod replication;
 mod shards;
 mod trash;
 mod upkeep;
-mod watch;
 
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};

@@ -30,7 +30,9 @@ pub fn front_end(directory: &Path) -> (Arc<dyn Engine>, Arc<dyn Engine>) {
             ack: Ack::Log,
             spool: NodeSpool { directory: None, bytes_max: 1 << 30 },
         };
-        let settings = Settings::new(directory.join(format!("store-{name}")), directory.join("base"));
+        // Programs of a test see the first node's tree.
+        let base = directory.join(if name == "a" { "base" } else { "base-of-the-other" });
+        let settings = Settings::new(directory.join(format!("store-{name}")), base);
         layout::open_node(&Settings { cluster: Some(cluster), ..settings }).unwrap()
     };
     let (OpenedNode { engine, node, .. }, OpenedNode { engine: other, .. }) = (open("a"), open("b"));

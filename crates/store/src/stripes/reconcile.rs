@@ -24,6 +24,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rrd_file::tree::Tree;
+use rrd_file::watch::{Changes, Watch};
 
 use crate::disk::Disk;
 use crate::engine::StoreError;
@@ -35,7 +36,6 @@ use crate::stripes::adopt::Originals;
 use crate::stripes::modified::ModifiedTimes;
 use crate::stripes::names::Arrival;
 use crate::stripes::shards::Core;
-use crate::stripes::watch::{Changes, Watch};
 use noted::Noted;
 use plan::{Plan, Seen, plan};
 use queue::Queue;

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rrd_file::tree::Tree;
+use rrd_file::watch::Watch;
 use rustix::fs::FsWord;
 
 use super::Reconciler;
@@ -13,7 +14,6 @@ use crate::lock::lock;
 use crate::name::RrdName;
 use crate::placeholder::Found;
 use crate::stripes::names::name_hash;
-use crate::stripes::watch::Watch;
 
 /// Files looked at before their RRDs are asked for.
 const FILES_AT_ONCE: usize = 1024;

@@ -11,11 +11,11 @@ use std::ops::Bound;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use rrd_file::tree::{Directory, Tree};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
 use crate::name::RrdName;
+use crate::tree::{Directory, Tree, split};
 
 /// What is asked of each directory.
 const EVENTS: WatchFlags = WatchFlags::CREATE
@@ -32,7 +32,7 @@ const EVENTS: WatchFlags = WatchFlags::CREATE
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A watched tree.
-pub(super) struct Watch {
+pub struct Watch {
     queue: Arc<OwnedFd>,
     tree: Arc<Tree>,
     by_descriptor: HashMap<i32, Box<[u8]>>,
@@ -43,29 +43,29 @@ pub(super) struct Watch {
 
 /// What may have changed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Changes {
+pub struct Changes {
     /// Names of files.
-    pub(super) files: HashSet<RrdName>,
+    pub files: HashSet<RrdName>,
     /// Directories that were moved away, with all that is in them. Of one that was removed, each file was removed before.
-    pub(super) gone: HashSet<Vec<u8>>,
+    pub gone: HashSet<Vec<u8>>,
     /// Directories that may be new at their paths.
-    pub(super) new: HashSet<Vec<u8>>,
+    pub new: HashSet<Vec<u8>>,
     /// Events were lost: anything may have changed.
-    pub(super) lost: bool,
+    pub lost: bool,
     /// The tree itself was removed, moved or unmounted.
-    pub(super) root_gone: bool,
+    pub root_gone: bool,
 }
 
 impl Changes {
     /// Whether directories have changed.
-    pub(super) fn has_directories(&self) -> bool {
+    pub fn has_directories(&self) -> bool {
         !self.gone.is_empty() || !self.new.is_empty()
     }
 }
 
 /// Whether the last component is hidden.
-pub(super) fn is_hidden(path: &[u8]) -> bool {
-    rrd_file::tree::split(path).1.first() == Some(&b'.')
+pub fn is_hidden(path: &[u8]) -> bool {
+    split(path).1.first() == Some(&b'.')
 }
 
 fn joined(directory: &[u8], leaf: &[u8]) -> Vec<u8> {
@@ -77,7 +77,7 @@ impl Watch {
     ///
     /// # Errors
     /// The system's: there may be too many users of inotify.
-    pub(super) fn new(tree: Arc<Tree>) -> io::Result<Self> {
+    pub fn new(tree: Arc<Tree>) -> io::Result<Self> {
         let queue = Arc::new(inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?);
         Ok(Watch {
             queue,
@@ -89,7 +89,7 @@ impl Watch {
     }
 
     /// The queue of events.
-    pub(super) fn queue(&self) -> Arc<OwnedFd> {
+    pub fn queue(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.queue)
     }
 
@@ -98,7 +98,7 @@ impl Watch {
     ///
     /// # Errors
     /// The system's; `ENOSPC` when there are too many watches.
-    pub(super) fn add(&mut self, directory: &[u8]) -> io::Result<(Vec<RrdName>, Vec<Vec<u8>>)> {
+    pub fn add(&mut self, directory: &[u8]) -> io::Result<(Vec<RrdName>, Vec<Vec<u8>>)> {
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         let opened = match self.tree.open_directory(directory) {
             Ok(opened) => opened,
@@ -122,7 +122,7 @@ impl Watch {
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn list(tree: &Tree, directory: &[u8]) -> io::Result<(Vec<RrdName>, Vec<Vec<u8>>)> {
+    pub fn list(tree: &Tree, directory: &[u8]) -> io::Result<(Vec<RrdName>, Vec<Vec<u8>>)> {
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         match tree.open_directory(directory) {
             Ok(opened) => read(&opened, directory, &mut files, &mut directories)?,
@@ -133,7 +133,7 @@ impl Watch {
     }
 
     /// Takes all events that are queued.
-    pub(super) fn take(&mut self) -> Changes {
+    pub fn take(&mut self) -> Changes {
         let mut changes = Changes::default();
         let mut buffer = std::mem::take(&mut self.buffer);
         let queue = Arc::clone(&self.queue);
@@ -146,8 +146,8 @@ impl Watch {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                Err(error) => {
-                    tracing::error!(%error, "cannot read the changes of the tree");
+                // It was opened by this process, so there is no reason for this; then all of the tree is looked at.
+                Err(_) => {
                     changes.lost = true;
                     break;
                 }
@@ -190,7 +190,7 @@ impl Watch {
     }
 
     /// Watches a directory and those below it no longer: it has another path now, or none.
-    pub(super) fn remove(&mut self, directory: &[u8]) {
+    pub fn remove(&mut self, directory: &[u8]) {
         let below = joined(directory, b"");
         let inside: Vec<Box<[u8]>> = self
             .by_path
@@ -208,7 +208,7 @@ impl Watch {
     }
 
     /// Watches nothing any more.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         for &descriptor in self.by_descriptor.keys() {
             let _ = inotify::remove_watch(&self.queue, descriptor);
         }
