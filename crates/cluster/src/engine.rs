@@ -192,7 +192,14 @@ impl ClusterEngine {
 
     /// A change to the RRD of a name, or what only the leader of its partition knows.
     fn of_name(&self, name: &RrdName, request: Request) -> Result<Answer, StoreError> {
+        self.catch_up(std::iter::once(name.as_bytes()));
         self.hub.order(self.hub.partition_of(name), request)
+    }
+
+    /// A read of the RRD of a name.
+    fn read_of(&self, name: &RrdName, request: Request) -> Result<Answer, StoreError> {
+        self.catch_up(std::iter::once(name.as_bytes()));
+        self.hub.read(self.hub.partition_of(name), request)
     }
 }
 
@@ -212,6 +219,7 @@ fn done(answer: Answer) -> Result<(), StoreError> {
 
 impl Engine for ClusterEngine {
     fn update(&self, batch: UpdateBatch, reply: Reply<Vec<UpdateFailure>>) {
+        self.catch_up(batch.lines.iter().map(|line| batch.name(line)));
         match self.hub.spool.get() {
             Some(spool) => spooling::update(&self.hub, spool, batch, reply),
             None => updates::update(&self.hub, batch, reply),
@@ -226,6 +234,7 @@ impl Engine for ClusterEngine {
     }
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
+        self.catch_up(std::iter::once(name.as_bytes()));
         let partition = self.hub.partition_of(&name);
         let tree = self.hub.tree.get().map(|tree| (Arc::clone(tree), name.clone()));
         // Before that: the answer comes on a thread that must not wait for files.
@@ -249,6 +258,7 @@ impl Engine for ClusterEngine {
     }
 
     fn import(&self, name: RrdName, rrd: Rrd, no_overwrite: bool) -> Result<(), StoreError> {
+        self.catch_up(std::iter::once(name.as_bytes()));
         self.place(&name, &rrd.definition)?;
         let request = Request::Import(name.clone(), Arc::new(rrd), no_overwrite);
         self.placed(&[&name], self.of_name(&name, request).and_then(done))
@@ -273,19 +283,22 @@ impl Engine for ClusterEngine {
     }
 
     fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        self.placed(&[from, to], moves::rename(self, from, to))
+        self.catch_up([from, to].map(RrdName::as_bytes).into_iter());
+        self.placed(&[from, to], moves::rename(&self.hub, from, to))
     }
 
     fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
-        self.placed(&[to], moves::copy(self, from, to))
+        self.catch_up([from, to].map(RrdName::as_bytes).into_iter());
+        self.placed(&[to], moves::copy(&self.hub, from, to))
     }
 
     fn trash(&self) -> Result<Vec<Trashed>, StoreError> {
-        moves::trash(self)
+        moves::trash(&self.hub)
     }
 
     fn restore(&self, trashed: &Trashed, to: &RrdName) -> Result<(), StoreError> {
-        self.placed(&[to], moves::restore(self, trashed, to))
+        self.catch_up(std::iter::once(to.as_bytes()));
+        self.placed(&[to], moves::restore(&self.hub, trashed, to))
     }
 
     fn erase(&self, trashed: &Trashed) -> Result<(), StoreError> {
@@ -293,14 +306,14 @@ impl Engine for ClusterEngine {
     }
 
     fn snapshot(&self, name: &RrdName) -> Result<Snapshot, StoreError> {
-        match self.hub.read(self.hub.partition_of(name), Request::Snapshot(name.clone()))? {
+        match self.read_of(name, Request::Snapshot(name.clone()))? {
             Answer::Snapshot(snapshot) => Ok(*snapshot),
             other => strange(other),
         }
     }
 
     fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
-        match self.hub.read(self.hub.partition_of(name), Request::Status(name.clone()))? {
+        match self.read_of(name, Request::Status(name.clone()))? {
             Answer::Status(status) => Ok(status),
             other => strange(other),
         }
@@ -314,14 +327,14 @@ impl Engine for ClusterEngine {
     }
 
     fn fetch(&self, name: &RrdName, request: FetchRequest) -> Result<FetchRows, StoreError> {
-        match self.hub.read(self.hub.partition_of(name), Request::Fetch(name.clone(), request))? {
+        match self.read_of(name, Request::Fetch(name.clone(), request))? {
             Answer::Fetched(rows) => Ok(rows),
             other => strange(other),
         }
     }
 
     fn read(&self, name: &RrdName) -> Result<Rrd, StoreError> {
-        match self.hub.read(self.hub.partition_of(name), Request::Read(name.clone()))? {
+        match self.read_of(name, Request::Read(name.clone()))? {
             Answer::Whole(rrd) => Ok(*rrd),
             other => strange(other),
         }
@@ -335,7 +348,7 @@ impl Engine for ClusterEngine {
         rows: Range<i64>,
     ) -> Result<Vec<f64>, StoreError> {
         let request = Request::Rows(name.clone(), Arc::clone(of), rra, rows);
-        match self.hub.read(self.hub.partition_of(name), request)? {
+        match self.read_of(name, request)? {
             Answer::Values(values) => Ok(values),
             other => strange(other),
         }

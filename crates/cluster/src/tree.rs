@@ -2,38 +2,53 @@
 //!
 //! What is created, renamed or removed through this node has its placeholder, or has none, before that is answered. What other nodes do is followed by a
 //! thread: it looks every second whether names have changed anywhere, and every five minutes at all files and all RRDs, whose times of the last update
-//! the files get then. What programs do to placeholders is not done to RRDs: a file that is missing, or that stands elsewhere, is put right at the next look.
+//! the files get then ([`files`]). What programs do to placeholders while the node runs happens to RRDs ([`changes`], [`moves`], [`removals`]), at the
+//! latest with the next request to this node that names them. A file that is missing otherwise, or stands where no RRD is, is put right.
 
+mod changes;
+mod files;
+mod moves;
 mod names;
+mod removals;
 
 use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use rrd::codec::file::FileLayout;
-use rrd::definition::Definition;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{FlockOperation, flock};
 use store::engine::{RrdStatus, StoreError};
 use store::name::RrdName;
-use store::placeholder::{Found, PlaceholderError, Placeholders, StoreIdentity};
-use store::tree::Tree;
+use store::placeholder::{Placeholders, StoreIdentity};
+use store::tree::{Directory, Tree};
 use xxhash_rust::xxh3::xxh3_128;
 
+use self::changes::Watched;
+use self::files::Tally;
+use self::moves::Moved;
+use self::names::NameSet;
+use self::removals::Removals;
 use crate::lock::lock;
-use names::NameSet;
 
 /// How often it is asked whether names have changed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The same while removals wait.
+const SHORT_INTERVAL: Duration = Duration::from_millis(200);
 /// How often all files and RRDs are looked at ...
 const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 /// ... or so many times the time that it takes: it never takes more than a twentieth of a core.
 const SWEEP_REST: u32 = 20;
 /// So many names are looked at out of turn; others when all are.
 const DOUBTFUL_MAX: usize = 1 << 16;
+/// Changes of RRDs that are made side by side: each waits for the log.
+const THREADS: usize = 8;
 
-/// The RRDs of a cluster, as the thread asks for them.
+/// The RRDs of a cluster.
 pub(crate) trait Rrds: Send + Sync {
     /// A number that changes when an RRD is created, removed or renamed.
     fn name_changes(&self) -> u64;
@@ -43,6 +58,12 @@ pub(crate) trait Rrds: Send + Sync {
     fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError>;
     /// An RRD as a replica of this node has it, perhaps a moment late: that costs no other node anything. `None` when there is none, or no replica.
     fn status_here(&self, name: &RrdName) -> Option<RrdStatus>;
+    /// Renames an RRD; one that has the new name goes to the trash.
+    fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError>;
+    /// Copies an RRD; one that has the new name goes to the trash.
+    fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError>;
+    /// Puts an RRD in the trash.
+    fn remove(&self, name: &RrdName) -> Result<(), StoreError>;
 }
 
 /// Finds the RRDs; `None` once they are gone.
@@ -51,18 +72,33 @@ pub(crate) type FindRrds = Box<dyn Fn() -> Option<Box<dyn Rrds>> + Send>;
 /// The placeholders of a node.
 pub struct NodeTree {
     placeholders: Placeholders,
+    watched: Mutex<Option<Watched>>,
+    /// The kernel's queue of changes, if there is one.
+    queue: Option<Arc<OwnedFd>>,
+    /// Whether changes are followed.
+    is_watched: AtomicBool,
+    /// Set while changes are being read, or wait to be followed.
+    is_busy: AtomicBool,
+    /// Set when the whole tree has to be looked at.
+    wants_sweep: AtomicBool,
+    /// The names of all RRDs when they were last listed.
+    names: Mutex<Arc<NameSet>>,
     state: Mutex<State>,
-    wake: Condvar,
+    /// Notified when a change of the tree was followed.
+    followed: Condvar,
+    wake: OwnedFd,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Holds the lock that keeps other nodes from this tree.
+    _claim: Directory,
 }
 
 #[derive(Default)]
 struct State {
     /// RRDs of which it is not known whether they are there, or that are to get the time of their last update.
     doubtful: BTreeSet<RrdName>,
+    moved: Moved,
+    removals: Removals,
     is_stopping: bool,
-    /// Names where other files stand.
-    in_the_way: u64,
 }
 
 /// What stands in the identity's place in placeholders: the same on all nodes, and in all logs that the cluster moves to.
@@ -71,16 +107,38 @@ pub fn identity(cluster: &str) -> StoreIdentity {
 }
 
 impl NodeTree {
-    /// The tree at `path`, which exists, for the RRDs of the cluster of this name.
+    /// The tree at `path`, which exists, for the RRDs of the cluster of this name. Of them, so large a share may go with their placeholders at a stroke.
     ///
     /// # Errors
-    /// When it cannot be opened.
-    pub fn open(path: &Path, cluster: &str) -> io::Result<NodeTree> {
-        let placeholders = Placeholders::new(Arc::new(Tree::open(path)?), identity(cluster));
-        Ok(NodeTree { placeholders, state: Mutex::default(), wake: Condvar::new(), thread: Mutex::default() })
+    /// When it cannot be opened, or another node has it.
+    pub fn open(path: &Path, cluster: &str, max_removed: f64) -> io::Result<NodeTree> {
+        let tree = Arc::new(Tree::open(path)?);
+        let claim = tree.open_directory(b"")?;
+        // What one node does there, another one would take for what programs do.
+        flock(&claim, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+            rustix::io::Errno::AGAIN => {
+                io::Error::other("another node has this tree: give each its own (base)")
+            }
+            error => error.into(),
+        })?;
+        let watched = Watched::start(&tree);
+        Ok(NodeTree {
+            placeholders: Placeholders::new(tree, identity(cluster)),
+            queue: watched.as_ref().map(Watched::queue),
+            is_watched: AtomicBool::new(watched.is_some()),
+            watched: Mutex::new(watched),
+            is_busy: AtomicBool::new(false),
+            wants_sweep: AtomicBool::new(true),
+            names: Mutex::default(),
+            state: Mutex::new(State { removals: Removals::new(max_removed), ..State::default() }),
+            followed: Condvar::new(),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            thread: Mutex::default(),
+            _claim: claim,
+        })
     }
 
-    /// Follows the RRDs until [`NodeTree::stop`], or until they are gone.
+    /// Follows the RRDs, and what programs do to the tree, until [`NodeTree::stop`], or until the RRDs are gone.
     ///
     /// # Errors
     /// The system's, when there can be no more threads.
@@ -95,44 +153,10 @@ impl NodeTree {
     /// Ends the thread, once it is answered what it asks. Idempotent.
     pub(crate) fn stop(&self) {
         lock(&self.state).is_stopping = true;
-        self.wake.notify_all();
+        self.wake();
         if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join();
         }
-    }
-
-    /// Names where another file stands than the placeholder of their RRD, as of the last look at all.
-    pub fn in_the_way(&self) -> u64 {
-        lock(&self.state).in_the_way
-    }
-
-    /// Writes the placeholder of an RRD that is about to be there.
-    ///
-    /// # Errors
-    /// When no file can have that name, or another one stands there.
-    pub(crate) fn place(&self, name: &RrdName, definition: &Definition) -> Result<(), StoreError> {
-        name.check_for_files()?;
-        Ok(self.write(name, definition)?)
-    }
-
-    fn write(&self, name: &RrdName, definition: &Definition) -> Result<(), PlaceholderError> {
-        self.placeholders.write(name, None, FileLayout::of(definition).file_bytes)
-    }
-
-    /// Removes the placeholder of an RRD that is gone, if there is one.
-    fn unplace(&self, name: &RrdName) -> bool {
-        match self.placeholders.look(name) {
-            Ok(Found::Ours { .. }) => {}
-            Ok(_) => return false,
-            Err(error) => {
-                cannot_look(name, &error);
-                return false;
-            }
-        }
-        if let Err(error) = self.placeholders.remove(name) {
-            tracing::warn!(%error, rrd = %name, "the placeholder of an RRD that is gone stays");
-        }
-        true
     }
 
     /// Has the thread look soon at an RRD that may or may not be there now.
@@ -141,182 +165,127 @@ impl NodeTree {
         if state.doubtful.len() < DOUBTFUL_MAX {
             state.doubtful.insert(name.clone());
         }
-        self.wake.notify_all();
+        drop(state);
+        self.wake();
     }
 
-    fn run(&self, rrds: &FindRrds) {
-        let mut followed = Followed::default();
-        while let Some(doubtful) = self.wait() {
-            let Some(rrds) = rrds() else { return };
-            for name in doubtful {
-                self.settle(&*rrds, &name);
-            }
-            self.look(&*rrds, &mut followed);
-        }
-    }
-
-    /// What is doubtful, as soon as something is, or a second has passed; `None` when it ends.
-    fn wait(&self) -> Option<BTreeSet<RrdName>> {
-        let state = lock(&self.state);
-        let is_idle = |state: &mut State| state.doubtful.is_empty() && !state.is_stopping;
-        let waited = self.wake.wait_timeout_while(state, LOOK_INTERVAL, is_idle);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        let doubtful = mem::take(&mut state.doubtful);
-        (!state.is_stopping).then_some(doubtful)
+    fn wake(&self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
     fn is_stopping(&self) -> bool {
         lock(&self.state).is_stopping
     }
 
-    /// Follows what has changed, and everything if that is due.
-    fn look(&self, rrds: &dyn Rrds, followed: &mut Followed) {
-        let is_due = followed.sweep_at.is_none_or(|at| at <= Instant::now());
+    fn run(&self, find: &FindRrds) {
+        let mut listed = Listed::default();
+        while !self.is_stopping() {
+            let Some(rrds) = find() else { return };
+            let rrds = &*rrds;
+            self.take_changes();
+            self.follow_moves(rrds);
+            self.follow_removals(rrds);
+            let doubtful = mem::take(&mut lock(&self.state).doubtful);
+            for name in doubtful {
+                self.settle(rrds, &name);
+            }
+            self.look(rrds, &mut listed);
+            self.sleep();
+        }
+    }
+
+    /// The kernel's queue of changes, while they are followed.
+    fn watched_queue(&self) -> Option<&OwnedFd> {
+        self.queue.as_deref().filter(|_| self.is_watched.load(Ordering::Acquire))
+    }
+
+    /// Waits until there is something to do, at most a second.
+    fn sleep(&self) {
+        let interval = match lock(&self.state).removals.is_empty() {
+            true => LOOK_INTERVAL,
+            false => SHORT_INTERVAL,
+        };
+        let timeout = Timespec::try_from(interval).ok();
+        let wake = PollFd::new(&self.wake, PollFlags::IN);
+        let mut both = vec![wake];
+        both.extend(self.watched_queue().map(|queue| PollFd::new(queue, PollFlags::IN)));
+        let _ = poll(&mut both, timeout.as_ref());
+        let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
+    }
+
+    /// Follows what has changed of names, and everything if that is due.
+    fn look(&self, rrds: &dyn Rrds, listed: &mut Listed) {
+        let is_due =
+            listed.sweep_at.is_none_or(|at| at <= Instant::now()) || self.wants_sweep.load(Ordering::SeqCst);
+        if !is_due && listed.at.elapsed() < LOOK_INTERVAL {
+            return;
+        }
+        if !self.placeholders.tree().is_in_place() {
+            // Put back, it is another tree for this process.
+            return;
+        }
         let changes = rrds.name_changes();
-        if followed.changes == Some(changes) && !is_due {
+        listed.at = Instant::now();
+        if listed.changes == Some(changes) && !is_due {
             return;
         }
         let names = match rrds.names() {
-            Ok(names) => names,
+            Ok(names) => Arc::new(NameSet::of(&names)),
             // A node that starts, or whose others are gone: it is asked again.
             Err(error) => return tracing::debug!(%error, "the tree of placeholders cannot follow"),
         };
-        let (now, begun) = (NameSet::of(&names), Instant::now());
-        drop(names);
+        let before = mem::replace(&mut *lock(&self.names), Arc::clone(&names));
+        listed.changes = Some(changes);
         match is_due {
             true => {
-                self.sweep(rrds, &now);
-                followed.sweep_at = Some(Instant::now() + SWEEP_INTERVAL.max(begun.elapsed() * SWEEP_REST));
+                self.wants_sweep.store(false, Ordering::SeqCst);
+                let begun = Instant::now();
+                self.sweep(rrds, &names);
+                listed.sweep_at = Some(Instant::now() + SWEEP_INTERVAL.max(begun.elapsed() * SWEEP_REST));
             }
-            false => followed.names.differences(&now, &mut |name| {
-                if !self.is_stopping() {
-                    self.settle(rrds, name);
-                }
-            }),
-        }
-        *followed = Followed { names: now, changes: Some(changes), sweep_at: followed.sweep_at };
-    }
-
-    /// Looks at all files and all RRDs.
-    fn sweep(&self, rrds: &dyn Rrds, names: &NameSet) {
-        let begun = Instant::now();
-        let mut written = 0;
-        match self.placeholders.names() {
-            Ok(files) => NameSet::of(&files).differences(names, &mut |name| {
-                // Those without a file are written below.
-                if !self.is_stopping() && matches!(self.placeholders.look(name), Ok(Found::Ours { .. })) {
-                    self.settle(rrds, name);
-                }
-            }),
-            Err(error) => tracing::warn!(%error, "cannot read the tree of placeholders"),
-        }
-        let (mut in_the_way, mut example) = (0, None);
-        for name in names.iter() {
-            if self.is_stopping() {
-                return;
-            }
-            let settled = match rrds.status_here(&name) {
-                Some(status) => self.settle_as(&name, &status),
-                None => self.settle(rrds, &name),
-            };
-            match settled {
-                Settled::Written => written += 1,
-                Settled::InTheWay => {
-                    in_the_way += 1;
-                    example.get_or_insert(name);
-                }
-                Settled::AsItWas => {}
+            false => {
+                let mut tally = Tally::default();
+                before.differences(&names, &mut |name| {
+                    if !self.is_stopping() {
+                        tally.note(name, self.settle(rrds, name));
+                    }
+                });
+                tally.report(self.placeholders.tree().path());
             }
         }
-        if let Some(example) = example.filter(|_| lock(&self.state).in_the_way != in_the_way) {
-            tracing::warn!(
-                count = in_the_way, %example, tree = %self.placeholders.tree().path().display(),
-                "other files stand where placeholders of this cluster's RRDs should: move them away"
-            );
-        }
-        lock(&self.state).in_the_way = in_the_way;
-        let milliseconds = begun.elapsed().as_millis() as u64;
-        tracing::debug!(written, milliseconds, "looked at the tree of placeholders");
-    }
-
-    /// Has the file at a name be what the RRD of the name says, or no placeholder, if there is none.
-    pub(crate) fn settle(&self, rrds: &dyn Rrds, name: &RrdName) -> Settled {
-        if name.check_for_files().is_err() {
-            return Settled::AsItWas;
-        }
-        let mut status = rrds.status(name);
-        if matches!(status, Err(StoreError::NoSuchRrd(_))) {
-            if !self.unplace(name) {
-                return Settled::AsItWas;
-            }
-            // It may have been created meanwhile, with a placeholder that was taken for the old one.
-            status = rrds.status(name);
-        }
-        match status {
-            Ok(status) => self.settle_as(name, &status),
-            Err(StoreError::NoSuchRrd(_)) => Settled::AsItWas,
-            Err(error) => {
-                tracing::debug!(%error, rrd = %name, "it is not known whether an RRD is there");
-                Settled::AsItWas
-            }
-        }
-    }
-
-    fn settle_as(&self, name: &RrdName, status: &RrdStatus) -> Settled {
-        let settled = match self.needs_writing(name, &status.definition) {
-            Ok(false) => Settled::AsItWas,
-            Ok(true) => match self.write(name, &status.definition) {
-                Ok(()) => Settled::Written,
-                Err(PlaceholderError::Occupied { .. } | PlaceholderError::Foreign { .. }) => {
-                    return Settled::InTheWay;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, rrd = %name, "an RRD has no placeholder");
-                    return Settled::AsItWas;
-                }
-            },
-            Err(error) => {
-                cannot_look(name, &error);
-                return Settled::AsItWas;
-            }
-        };
-        let at = status.last_update.in_seconds(status.definition.units_per_second);
-        if let Err(error) = self.placeholders.tree().set_modified(name, (at.whole, at.micros * 1000)) {
-            tracing::trace!(%error, rrd = %name, "cannot set the time of a placeholder");
-        }
-        settled
-    }
-
-    /// Whether the placeholder of an RRD is missing, or says something else.
-    fn needs_writing(&self, name: &RrdName, definition: &Definition) -> io::Result<bool> {
-        Ok(match self.placeholders.look(name)? {
-            Found::Ours { name: written, .. } => {
-                let length = self.placeholders.tree().open_afresh(name)?.length()?;
-                written != *name || length != FileLayout::of(definition).file_bytes
-            }
-            _ => true,
-        })
     }
 }
 
-/// What became of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
-    /// Nothing had to be done, or could be.
-    AsItWas,
-    Written,
-    /// Another file stands there.
-    InTheWay,
-}
-
-/// How far the thread has followed.
-#[derive(Default)]
-struct Followed {
-    names: NameSet,
+/// What the thread knows of the list of names.
+struct Listed {
     changes: Option<u64>,
+    /// When it was last asked whether they have changed.
+    at: Instant,
     sweep_at: Option<Instant>,
 }
 
-fn cannot_look(name: &RrdName, error: &io::Error) {
-    tracing::warn!(%error, file = %name, "cannot look at a file of the tree of placeholders");
+impl Default for Listed {
+    fn default() -> Self {
+        Listed { changes: None, at: Instant::now(), sweep_at: None }
+    }
 }
+
+/// Does something with each of several names, side by side.
+fn each<T: Sync>(all: &[T], act: &(dyn Fn(&T) + Sync)) {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            act(one);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..THREADS.min(all.len()) {
+            scope.spawn(take);
+        }
+        take();
+    });
+}
+
+#[cfg(test)]
+mod tests;

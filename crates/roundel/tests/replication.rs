@@ -19,6 +19,8 @@ mod faults;
 mod held;
 #[path = "replication/kills.rs"]
 mod kills;
+#[path = "replication/placeholders.rs"]
+mod placeholders;
 #[path = "replication/pollers.rs"]
 mod pollers;
 #[path = "replication/rows.rs"]

@@ -279,6 +279,7 @@ pub fn open(
     backup: Option<Arc<dyn BackupPlace>>,
 ) -> Result<OpenedNode, String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("[cluster] {what}: {error}");
+    let max_removed = store.max_removed;
     let membership = settings.membership()?;
     let socket = TcpListener::bind(&*settings.listen)
         .map_err(|error| failed(&format!("cannot listen on \"{}\"", settings.listen), &error))?;
@@ -315,7 +316,8 @@ pub fn open(
     let mut engine = with_spool(engine.with_node(Arc::clone(&node), listener), settings, directory)
         .map_err(|error| failed("ack", &error))?;
     if let Some(path) = tree {
-        let placed = NodeTree::open(path, &settings.name).and_then(|tree| engine.with_tree(tree));
+        let placed =
+            NodeTree::open(path, &settings.name, max_removed).and_then(|tree| engine.with_tree(tree));
         engine =
             placed.map_err(|error| failed(&format!("placeholders in \"{}\"", path.display()), &error))?;
     }

@@ -7,7 +7,7 @@ use rrd::definition::Definition;
 use store::engine::{RrdStatus, StoreError};
 use store::name::RrdName;
 
-use super::{ClusterEngine, Hub, strange};
+use super::{ClusterEngine, Hub, done, moves, strange};
 use crate::tree::{NodeTree, Rrds};
 use crate::wire::{Answer, Request};
 
@@ -42,6 +42,13 @@ impl ClusterEngine {
         result
     }
 
+    /// Has RRDs follow what programs did to their placeholders before this call.
+    pub(super) fn catch_up<'n>(&self, names: impl Iterator<Item = &'n [u8]> + Clone) {
+        if let Some(tree) = self.hub.tree.get() {
+            tree.catch_up(|| Box::new(All(Arc::clone(&self.hub))), names);
+        }
+    }
+
     /// Writes the placeholder of an RRD that is about to be made.
     ///
     /// # Errors
@@ -51,7 +58,7 @@ impl ClusterEngine {
     }
 
     /// The tree, if it has one.
-    pub fn tree(&self) -> Option<&NodeTree> {
+    pub(super) fn tree(&self) -> Option<&NodeTree> {
         self.hub.tree.get().map(|tree| &**tree)
     }
 }
@@ -73,6 +80,18 @@ impl Rrds for All {
             Answer::Status(status) => Ok(status),
             other => strange(other),
         }
+    }
+
+    fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        moves::rename(&self.0, from, to)
+    }
+
+    fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        moves::copy(&self.0, from, to)
+    }
+
+    fn remove(&self, name: &RrdName) -> Result<(), StoreError> {
+        self.0.order(self.0.partition_of(name), Request::Delete(name.clone())).and_then(done)
     }
 
     fn status_here(&self, name: &RrdName) -> Option<RrdStatus> {

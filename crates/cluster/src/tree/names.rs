@@ -26,6 +26,11 @@ impl NameSet {
         self.0.split_inclusive(|&byte| byte == END).map(|name| &name[..name.len() - 1])
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().filter(|&&byte| byte == END).count()
+    }
+
     /// The names in order; without what no RRD can be called.
     pub(super) fn iter(&self) -> impl Iterator<Item = RrdName> {
         self.texts().filter_map(|name| RrdName::new(name).ok())

@@ -161,7 +161,7 @@ impl Placeholders {
         replaced
     }
 
-    /// Writes an RRD's number and name into a placeholder that was moved or copied, if it has one of the numbers expected, or none. Another one has taken
+    /// Writes an RRD's number and name into a placeholder that was moved or copied, if it says what is expected, by number and name. Another one has taken
     /// its place otherwise, and the answer is false. Its length stays, which is that of the RRD's file.
     ///
     /// # Errors
@@ -170,14 +170,13 @@ impl Placeholders {
         &self,
         name: &RrdName,
         rrd: RrdNumber,
-        expected: &[RrdNumber],
+        expects: impl FnOnce(Option<RrdNumber>, &RrdName) -> bool,
     ) -> Result<bool, PlaceholderError> {
         let io = |error| super::io_error(name, error);
         let file = self.open_to_replace(name)?;
         // Not even an empty one is written to: another program may just be writing it.
         match self.look_into(&file).map_err(io)? {
-            Found::Ours { rrd: Some(other), .. } if expected.contains(&other) => {}
-            Found::Ours { rrd: None, .. } => {}
+            Found::Ours { rrd, name, .. } if expects(rrd, &name) => {}
             _ => return Ok(false),
         }
         let header = encode(&Placeholder { store: self.store, name: name.clone(), rrd: Some(rrd) });

@@ -105,7 +105,8 @@ impl Reconciler {
         copy_of: Option<RrdNumber>,
     ) -> bool {
         let Some(number) = number else { return true };
-        match self.placeholders.rewrite(name, number, &[number, copy_of.unwrap_or(number)]) {
+        let is_its = |found: RrdNumber| found == number || Some(found) == copy_of;
+        match self.placeholders.rewrite(name, number, |found, _| found.is_none_or(is_its)) {
             Ok(is_there) => is_there,
             // Moved on or removed, which the next event tells.
             Err(PlaceholderError::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => false,

@@ -1,0 +1,319 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use rrd::definition::Definition;
+use rrd::definition::text::{CreateOptions, Limits, parse_create};
+use rrd::time::Timestamp;
+use rrd::when::Step;
+
+use super::*;
+
+const SECONDS: i64 = 1_000_000_000;
+
+/// RRDs of which each has a mark, to see where it went.
+#[derive(Default)]
+struct FakeRrds {
+    all: Mutex<BTreeMap<RrdName, u32>>,
+    removed: Mutex<Vec<u32>>,
+    changes: AtomicU64,
+    /// While set, no partition has a leader.
+    is_away: AtomicBool,
+}
+
+fn name(text: &str) -> RrdName {
+    RrdName::new(text.as_bytes()).unwrap()
+}
+
+fn definition() -> Arc<Definition> {
+    let step = Step { units: 10, units_per_second: 1 };
+    let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+    Arc::new(parse_create(&options, &["DS:x:GAUGE:20:0:U", "RRA:AVERAGE:0.5:1:20"]).unwrap())
+}
+
+impl FakeRrds {
+    /// What every change does first.
+    fn change(&self) -> Result<std::sync::MutexGuard<'_, BTreeMap<RrdName, u32>>, StoreError> {
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("no leader".into()));
+        }
+        // The log takes its time.
+        std::thread::sleep(Duration::from_millis(self.changes.fetch_add(1, Ordering::SeqCst) % 4));
+        Ok(lock(&self.all))
+    }
+
+    fn discard(&self, mark: Option<u32>) {
+        lock(&self.removed).extend(mark);
+    }
+
+    fn marks(&self) -> Vec<(String, u32)> {
+        lock(&self.all).iter().map(|(name, mark)| (name.to_string(), *mark)).collect()
+    }
+}
+
+impl Rrds for Arc<FakeRrds> {
+    fn name_changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    fn names(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(lock(&self.all).keys().map(|name| name.as_bytes().to_vec()).collect())
+    }
+
+    fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
+        match lock(&self.all).contains_key(name) {
+            true => Ok(RrdStatus {
+                definition: definition(),
+                last_update: Timestamp::new(SECONDS, 0),
+                is_updated: true,
+            }),
+            false => Err(StoreError::NoSuchRrd(name.clone())),
+        }
+    }
+
+    fn status_here(&self, _name: &RrdName) -> Option<RrdStatus> {
+        None
+    }
+
+    fn rename(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        let mut all = self.change()?;
+        let mark = all.remove(from).ok_or_else(|| StoreError::NoSuchRrd(from.clone()))?;
+        self.discard(all.insert(to.clone(), mark));
+        Ok(())
+    }
+
+    fn copy(&self, from: &RrdName, to: &RrdName) -> Result<(), StoreError> {
+        let mut all = self.change()?;
+        let mark = *all.get(from).ok_or_else(|| StoreError::NoSuchRrd(from.clone()))?;
+        self.discard(all.insert(to.clone(), mark));
+        Ok(())
+    }
+
+    fn remove(&self, name: &RrdName) -> Result<(), StoreError> {
+        let mark = self.change()?.remove(name);
+        self.discard(mark);
+        mark.map(|_| ()).ok_or_else(|| StoreError::NoSuchRrd(name.clone()))
+    }
+}
+
+/// A tree that follows RRDs with the names `a/0` to `a/29`, marked by these numbers.
+struct Site {
+    rrds: Arc<FakeRrds>,
+    tree: Arc<NodeTree>,
+    directory: tempfile::TempDir,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.tree.stop();
+    }
+}
+
+impl Site {
+    fn start() -> Site {
+        let rrds = Arc::new(FakeRrds::default());
+        lock(&rrds.all).extend((0..30).map(|number| (name(&format!("a/{number}")), number)));
+        let directory = tempfile::tempdir().unwrap();
+        let tree = Arc::new(NodeTree::open(directory.path(), "test", 0.1).unwrap());
+        let found = Arc::clone(&rrds);
+        tree.follow(Box::new(move || Some(Box::new(Arc::clone(&found)) as Box<dyn Rrds>))).unwrap();
+        let site = Site { rrds, tree, directory };
+        site.wait("the first placeholders", |site| site.files().len() == 30);
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Waits until something is so, for ten seconds at most.
+    fn wait(&self, what: &str, is: impl Fn(&Site) -> bool) {
+        oracle::wait_until(what, || is(self));
+    }
+
+    /// The names of placeholders, if each says its own name.
+    fn files(&self) -> Vec<String> {
+        let names = self.tree.files().unwrap();
+        let names = names.iter().map(|name| RrdName::new(name).unwrap());
+        let is_right = |name: &RrdName| {
+            self.tree.placeholders.read(name).unwrap().is_some_and(|read| read.name == *name)
+        };
+        names.filter(is_right).map(|name| name.to_string()).collect()
+    }
+
+    /// A request about names: it sees what programs did before.
+    fn ask(&self, names: &[&str]) {
+        let rrds = || Box::new(Arc::clone(&self.rrds)) as Box<dyn Rrds>;
+        self.tree.catch_up(rrds, names.iter().map(|name| name.as_bytes()));
+    }
+
+    /// The mark of an RRD, as a request sees it.
+    fn mark(&self, text: &str) -> Option<u32> {
+        self.ask(&[text]);
+        lock(&self.rrds.all).get(&name(text)).copied()
+    }
+
+    /// Whether files stand for exactly the RRDs there are.
+    fn is_settled(&self) -> bool {
+        self.files() == self.rrds.marks().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    }
+}
+
+#[test]
+fn files_stand_for_rrds_whatever_nodes_do_to_them() {
+    let site = Site::start();
+    let about = fs::metadata(site.path("a/7")).unwrap();
+    assert_eq!(about.len(), rrd::codec::file::FileLayout::of(&definition()).file_bytes);
+    assert_eq!(about.modified().unwrap(), SystemTime::UNIX_EPOCH + Duration::from_secs(SECONDS as u64));
+    {
+        let mut all = site.rrds.change().unwrap();
+        all.remove(&name("a/3"));
+        all.insert(name("b/new"), 77);
+    }
+    site.wait("the tree to follow", Site::is_settled);
+    assert_eq!(site.rrds.marks().len(), 30);
+    assert!(lock(&site.rrds.removed).is_empty());
+}
+
+#[test]
+fn what_programs_do_happens_to_rrds() {
+    let site = Site::start();
+    fs::rename(site.path("a/1"), site.path("one")).unwrap();
+    assert_eq!((site.mark("one"), site.mark("a/1")), (Some(1), None));
+    fs::copy(site.path("a/2"), site.path("two")).unwrap();
+    assert_eq!((site.mark("two"), site.mark("a/2")), (Some(2), Some(2)));
+    fs::remove_file(site.path("a/3")).unwrap();
+    assert_eq!(site.mark("a/3"), None);
+    assert_eq!(*lock(&site.rrds.removed), [3]);
+    // Moved over another one.
+    fs::rename(site.path("a/4"), site.path("a/5")).unwrap();
+    assert_eq!((site.mark("a/5"), site.mark("a/4")), (Some(4), None));
+    // A link is no copy.
+    fs::hard_link(site.path("a/6"), site.path("link")).unwrap();
+    assert_eq!((site.mark("link"), site.mark("a/6")), (None, Some(6)));
+    fs::remove_file(site.path("link")).unwrap();
+    site.wait("the tree to follow", Site::is_settled);
+    assert_eq!(*lock(&site.rrds.removed), [3, 5]);
+}
+
+#[test]
+fn directories_and_circles_are_moved() {
+    let site = Site::start();
+    fs::rename(site.path("a"), site.path("b")).unwrap();
+    assert_eq!((site.mark("b/12"), site.mark("a/12")), (Some(12), None));
+    site.wait("all to be moved", |site| {
+        site.is_settled() && site.rrds.marks().iter().all(|(name, _)| name.starts_with("b/"))
+    });
+    for (from, to) in [("b/1", "b/t"), ("b/2", "b/1"), ("b/3", "b/2"), ("b/t", "b/3")] {
+        fs::rename(site.path(from), site.path(to)).unwrap();
+    }
+    assert_eq!(["b/1", "b/2", "b/3"].map(|name| site.mark(name)), [Some(2), Some(3), Some(1)]);
+    site.wait("the tree to follow", Site::is_settled);
+    assert!(lock(&site.rrds.removed).is_empty());
+}
+
+#[test]
+fn too_many_removals_at_a_stroke_remove_nothing() {
+    let site = Site::start();
+    fs::remove_dir_all(site.path("a")).unwrap();
+    site.wait("the placeholders to be back", |site| site.files().len() == 30);
+    assert_eq!(site.rrds.marks().len(), 30);
+    // So many may always go.
+    (0..20).for_each(|number| fs::remove_file(site.path(&format!("a/{number}"))).unwrap());
+    site.wait("the RRDs to go", |site| site.rrds.marks().len() == 10);
+    assert!(site.is_settled());
+}
+
+#[test]
+fn what_cannot_be_done_at_once_is_done_later() {
+    let site = Site::start();
+    site.rrds.is_away.store(true, Ordering::SeqCst);
+    fs::rename(site.path("a/1"), site.path("a/x")).unwrap();
+    fs::rename(site.path("a/2"), site.path("a/1")).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(site.rrds.marks().len(), 30);
+    site.rrds.is_away.store(false, Ordering::SeqCst);
+    site.wait("the RRDs to follow", |site| {
+        site.is_settled() && site.rrds.marks().contains(&("a/x".into(), 1))
+    });
+    assert_eq!((site.mark("a/1"), site.mark("a/2")), (Some(2), None));
+    assert!(lock(&site.rrds.removed).is_empty());
+}
+
+#[test]
+fn other_files_stay_and_two_nodes_need_two_trees() {
+    let site = Site::start();
+    fs::remove_file(site.path("a/1")).unwrap();
+    fs::write(site.path("a/1"), b"RRD\0 of another program").unwrap();
+    fs::write(site.path("a/notes.txt"), b"not ours").unwrap();
+    site.tree.sweep(&site.rrds, &NameSet::of(&site.rrds.names().unwrap()));
+    assert_eq!(fs::read(site.path("a/1")).unwrap(), b"RRD\0 of another program");
+    assert!(site.path("a/notes.txt").exists());
+    assert!(matches!(site.tree.place(&name("a/1"), &definition()), Err(StoreError::Placeholder(_))));
+    assert_eq!(site.rrds.marks().len(), 30);
+    let other = NodeTree::open(site.directory.path(), "test", 0.1);
+    assert!(other.is_err_and(|error| error.to_string().contains("another node has this tree")));
+}
+
+/// A random number below a limit.
+fn below(seed: &mut u64, limit: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) as usize % limit
+}
+
+/// What programs do in any order and at any pace, RRDs do like files with their marks in them.
+#[test]
+fn random_changes_are_followed() {
+    for mut seed in 0..6 {
+        let site = Site::start();
+        let mut model: BTreeMap<String, u32> = site.rrds.marks().into_iter().collect();
+        let mut removals = 0;
+        for step in 0..60 {
+            let names: Vec<String> = model.keys().cloned().collect();
+            let from = &names[below(&mut seed, names.len())];
+            let to = match below(&mut seed, 3) {
+                0 => names[below(&mut seed, names.len())].clone(),
+                _ => format!("{}/new-{step}", ["a", "b", "c/d"][below(&mut seed, 3)]),
+            };
+            fs::create_dir_all(site.path(&to).parent().unwrap()).unwrap();
+            match below(&mut seed, 8) {
+                0 if removals < 10 => {
+                    removals += 1;
+                    fs::remove_file(site.path(from)).unwrap();
+                    model.remove(from);
+                }
+                1 | 2 if *from != to => {
+                    // As `cp --remove-destination`: what is written over a file may be read half done.
+                    let _ = fs::remove_file(site.path(&to));
+                    fs::copy(site.path(from), site.path(&to)).unwrap();
+                    model.insert(to.clone(), model[from]);
+                }
+                _ => {
+                    fs::rename(site.path(from), site.path(&to)).unwrap();
+                    let mark = model.remove(from).unwrap();
+                    model.insert(to.clone(), mark);
+                }
+            }
+            if below(&mut seed, 3) == 0 {
+                let asked = &names[below(&mut seed, names.len())];
+                assert_eq!(site.mark(asked), model.get(asked).copied(), "seed {seed}, step {step}, {asked}");
+            }
+        }
+        let model: Vec<(String, u32)> = model.into_iter().collect();
+        site.wait(&format!("the RRDs to follow, seed {seed}"), |site| {
+            site.is_settled() && site.rrds.marks() == model
+        });
+    }
+}
+
+#[test]
+fn a_tree_that_is_removed_costs_no_rrd() {
+    let site = Site::start();
+    (0..20).for_each(|number| fs::remove_file(site.path(&format!("a/{number}"))).unwrap());
+    fs::remove_dir_all(site.directory.path()).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    site.ask(&["a/3"]);
+    assert_eq!(site.rrds.marks().len(), 30);
+}
