@@ -300,7 +300,7 @@ impl Hub {
     }
 
     /// Asks leaders side by side: other nodes at once, the stores of this one by some threads.
-    fn gather(
+    pub(super) fn gather(
         self: &Arc<Self>,
         partitions: Vec<u32>,
         request: &Request,

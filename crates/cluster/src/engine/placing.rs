@@ -63,7 +63,7 @@ impl ClusterEngine {
     }
 }
 
-/// The RRDs of all partitions.
+/// The RRDs of all partitions, as their leaders have them: a follower may not know yet what has just changed, and would not be asked again.
 struct All(Arc<Hub>);
 
 impl Rrds for All {
@@ -72,11 +72,20 @@ impl Rrds for All {
     }
 
     fn names(&self) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.0.list(b"", true, &mut |_| true)
+        let partitions = (0..self.0.routes.partition_count()).collect();
+        let mut all = Vec::new();
+        for (_, answer) in self.0.gather(partitions, &Request::List(Vec::new(), true)) {
+            match answer? {
+                Answer::Names(names) => all.extend(names),
+                other => return strange(other),
+            }
+        }
+        all.sort_unstable();
+        Ok(all)
     }
 
     fn status(&self, name: &RrdName) -> Result<RrdStatus, StoreError> {
-        match self.0.read(self.0.partition_of(name), Request::Status(name.clone()))? {
+        match self.0.order(self.0.partition_of(name), Request::StatusForChange(name.clone()))? {
             Answer::Status(status) => Ok(status),
             other => strange(other),
         }
