@@ -37,7 +37,9 @@ pub(super) struct Moved {
 
 /// Renames that are remembered.
 const LATELY_MAX: usize = 4096;
-/// So many of them may follow one another.
+/// How often names are looked at, one time after the other, until nothing changes meanwhile.
+const LOOKS_MAX: u32 = 50;
+/// So many renames of one RRD may follow one another.
 const STEPS_MAX: usize = 64;
 
 impl Default for Moved {
@@ -177,11 +179,7 @@ impl Plan {
 impl NodeTree {
     /// Renames and copies RRDs as their placeholders were moved and copied.
     pub(super) fn follow_moves(&self, rrds: &dyn Rrds) {
-        let names: Vec<RrdName> = lock(&self.state).moved.written.keys().cloned().collect();
-        if names.is_empty() {
-            return;
-        }
-        let mut plan = self.plan(rrds, names);
+        let Some(mut plan) = self.agree(rrds) else { return };
         if plan != Plan::default() {
             tracing::info!(
                 renames = plan.renames.len(),
@@ -218,10 +216,31 @@ impl NodeTree {
         });
     }
 
+    /// What follows from where placeholders stand, with no change in between: otherwise an RRD might be overwritten whose placeholder was seen neither at
+    /// the one name nor at the other. `None` when nothing is to be done.
+    fn agree(&self, rrds: &dyn Rrds) -> Option<Plan> {
+        for _ in 0..LOOKS_MAX {
+            let before = lock(&self.state).moved.written.clone();
+            if before.is_empty() {
+                return None;
+            }
+            let plan = self.plan(rrds, before.keys());
+            self.take_changes();
+            // What went meanwhile was not planned, or is looked at again when it is elsewhere.
+            let after = &lock(&self.state).moved.written;
+            if after.iter().all(|(name, written)| before.get(name) == Some(written)) {
+                return Some(plan);
+            }
+        }
+        // Programs change it faster than it can be looked at.
+        None
+    }
+
     /// What follows from where placeholders stand now.
-    fn plan(&self, rrds: &dyn Rrds, names: Vec<RrdName>) -> Plan {
+    fn plan<'n>(&self, rrds: &dyn Rrds, names: impl Iterator<Item = &'n RrdName>) -> Plan {
         let mut claims: BTreeMap<RrdName, Vec<(RrdName, Written, FileId)>> = BTreeMap::new();
         for name in names {
+            let name = name.clone();
             match self.placeholders.look(&name) {
                 Ok(Found::Ours { rrd: number, name: written, file }) => {
                     let written = Written { name: written, number };
