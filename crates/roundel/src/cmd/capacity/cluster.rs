@@ -55,6 +55,9 @@ impl ClusterArguments {
     }
 }
 
+/// What a row is called, and what it says of a node.
+type Row = (&'static str, fn(&NodeNeeds) -> String);
+
 /// The answer.
 pub(super) struct Answer<'a> {
     pub(super) described: String,
@@ -96,7 +99,7 @@ impl Answer<'_> {
         );
         let mut columns = vec![("a node, on average", mean), ("the node with most", most)];
         columns.extend(zone_lost.as_ref().map(|lost| ("and a zone is lost", lost)));
-        let rows: [(&str, fn(&NodeNeeds) -> String); 6] = [
+        let rows: [Row; 6] = [
             ("RRDs", |node| format!("{:.0}", node.held)),
             ("RRDs that it leads", |node| format!("{:.0}", node.led)),
             ("cores busy", |node| format!("{:.2}", node.cores)),
