@@ -53,14 +53,14 @@ finish() {
 trap finish EXIT
 trap 'exit 0' INT TERM
 
-# until_true WHAT COMMAND...: waits for a minute.
+# until_true WHAT COMMAND...: waits for two minutes, or longer where each try takes long.
 until_true() {
   what=$1
   shift
   tries=0
   until "$@" >/dev/null 2>&1; do
     tries=$((tries + 1))
-    [ $tries -lt 240 ] || { echo "make cluster: $what does not come" >&2; exit 1; }
+    [ $tries -lt 480 ] || { echo "make cluster: $what does not come" >&2; exit 1; }
     sleep 0.25
   done
 }

@@ -36,6 +36,14 @@ impl Demo {
         std::fs::read_to_string(&self.said).unwrap()
     }
 
+    /// Waits for these words: the script itself ends when something does not come.
+    fn wait_for(&mut self, words: &str) {
+        while !self.said().contains(words) {
+            assert!(self.script.try_wait().unwrap().is_none(), "it ends before it says \"{words}\"");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+
     /// A line of what it says to try, by the shell, in its directory.
     fn try_line(&self, line: &str) -> Output {
         let said = self.said();
@@ -50,9 +58,9 @@ impl Demo {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn signal(&self, name: &str) {
-        let id = self.script.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    /// Asks it to end, if it has not yet.
+    fn end(&self) {
+        Command::new("kill").arg(self.script.id().to_string()).output().ok();
     }
 }
 
@@ -60,7 +68,7 @@ impl Drop for Demo {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.said());
-            self.signal("-TERM");
+            self.end();
         }
         self.script.wait().ok();
     }
@@ -78,9 +86,8 @@ fn first_port() -> u16 {
 #[test]
 fn make_cluster_shows_a_cluster_with_its_backups_and_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let demo = Demo::start(place.path());
-    wait_until("the nodes to be started", || demo.said().contains("Four nodes share"));
-    wait_until("what to try", || demo.said().contains("In another terminal"));
+    let mut demo = Demo::start(place.path());
+    demo.wait_for("In another terminal");
     assert!(demo.said().contains("16 partitions, all led, with 2 ready replicas each"), "{}", demo.said());
     wait_until("a value", || demo.said().contains("  200 values through node-1"));
 
@@ -101,7 +108,7 @@ fn make_cluster_shows_a_cluster_with_its_backups_and_leaves_nothing() {
     demo.must("roundel restore --from $place --config $config --to restored && roundel export --all --from restored --to files");
     assert!(demo.must("ls files").contains("switch-"), "the partition has RRDs");
 
-    demo.signal("-TERM");
+    demo.end();
     let (said, work) = (demo.said.clone(), demo.work.clone());
     drop(demo);
     assert!(std::fs::read_to_string(said).unwrap().ends_with("its files are removed.\n"));
