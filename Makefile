@@ -20,11 +20,11 @@ DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 
-.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences page-setup page-shots bench-peers clean
+.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences s3-peer page-setup page-shots bench-peers clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
-	@echo "make cluster       three brokers of Kafka, four nodes in two zones and a load, on this machine, until Ctrl-C"
+	@echo "make cluster       three brokers of Kafka, four nodes in two zones, an S3 server and a load, on this machine, until Ctrl-C"
 	@echo "make test          install the peers (Debian packages), then run every test and build what check leaves out"
 	@echo "make test-all      the same with root's tests, every random test with ten times the seeds, and whole applications: an hour"
 	@echo "make check         formatting, clippy, unit tests, house rules, licences: what a change needs, in a minute"
@@ -62,10 +62,10 @@ run:
 	  "  printf '[collect]\nhost = true\n\n[[snmp]]\ndevice = \"127.0.0.1\"\n' > roundel.toml && make run" ''; } &
 	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:8080
 
-# Of the peers only Kafka's broker: Java and Maven, once 44 MB.
-cluster:
+# Of the peers only Kafka's broker (Java and Maven, once 44 MB) and, where there is Go, an S3 server.
+cluster: s3-peer
 	@sh crates/oracle/kafka/prepare.sh $(TARGET)/kafka
-	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features --features kafka
+	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features --features kafka,backup
 	@sh crates/oracle/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
 test: peers variants
@@ -141,7 +141,7 @@ setup: peers
 
 # Installs only what is missing, so that nothing happens (and no network is needed) the second time. RRDtool's own test scripts come
 # after the packages, when apt knows its mirror; without them, their test says that it was skipped.
-peers: page-setup
+peers: page-setup s3-peer
 	@missing=$$(for package in $(TEST_PACKAGES); do \
 	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
 	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
@@ -153,8 +153,6 @@ peers: page-setup
 	@[ -x $(TARGET)/push-peers/bin/python3 ] || { python3 -m venv $(TARGET)/push-peers && $(TARGET)/push-peers/bin/pip install -q influxdb-client statsd \
 	  opentelemetry-sdk opentelemetry-exporter-otlp-proto-http; }
 	@[ -x $(TARGET)/duckdb/bin/python ] || { python3 -m venv $(TARGET)/duckdb && $(TARGET)/duckdb/bin/pip install -q 'duckdb==2.0.*' 'pyarrow==26.*'; }
-	@command -v versitygw >/dev/null || [ -x $(TARGET)/versitygw/versitygw ] || ! command -v go >/dev/null || \
-	  GOBIN=$(abspath $(TARGET))/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || true
 	@[ -x $(TARGET)/telegraf/telegraf ] || ! command -v go >/dev/null || GOBIN=$(abspath $(TARGET))/telegraf \
 	  go install -tags $(TELEGRAF_TAGS) -ldflags '-s -w' github.com/influxdata/telegraf/cmd/telegraf@v1.37.2 || true
 	@command -v s3s-fs >/dev/null || [ -x $(TARGET)/s3s-fs/bin/s3s-fs ] || CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
@@ -162,6 +160,11 @@ peers: page-setup
 	@sh crates/oracle/kafka/prepare.sh $(TARGET)/kafka
 	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true
 	@! command -v go >/dev/null || (cd $${TMPDIR:-/tmp} && go mod download github.com/prometheus/prometheus@v0.316.0) || true
+
+# An S3 server for backups. Without Go, tests have two others.
+s3-peer:
+	@command -v versitygw >/dev/null || [ -x $(TARGET)/versitygw/versitygw ] || ! command -v go >/dev/null || \
+	  GOBIN=$(abspath $(TARGET))/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || true
 
 # A Prometheus of the language's newest version, for the tests that compare answers; Debian's is older. Ten minutes on two cores.
 prometheus-peer: peers

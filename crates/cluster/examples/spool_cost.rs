@@ -1,17 +1,20 @@
 //! What `ack = "spool"` costs beside `ack = "log"`: acknowledged updates a second, how long a batch takes, and CPU per update with its draining. The figures
 //! are in `docs/cluster.md`.
 //!
-//! `spool_cost DIRECTORY CLIENTS SECONDS ROUNDS`: one node that leads all eight partitions in this process, over a log in an empty directory. Each client has 50 RRDs in
-//! a directory of its own, sends an update of each in one batch, waits for the answer, and sends the next. For SECONDS each by the log and from the spool, by
-//! turns, ROUNDS times.
+//! `spool_cost DIRECTORY CLIENTS SECONDS ROUNDS [brokers]`: one node that leads all eight partitions in this process, over a log in an empty directory, or over
+//! three brokers of Kafka (`make peers` fetches them). Each client has 50 RRDs in a directory of its own, sends an update of each in one batch, waits for the answer,
+//! and sends the next. For SECONDS each by the log and from the spool, by turns, ROUNDS times.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use oracle::Kafka;
 use roundel_cluster::engine::{ClusterEngine, ClusterOptions};
 use roundel_cluster::handshake::Membership;
+use roundel_cluster::log::ReplicatedLog;
 use roundel_cluster::log::directory::DirectoryLog;
+use roundel_cluster::log::kafka::{KafkaLog, KafkaOptions, NewTopic, create_topic};
 use roundel_cluster::node::{BEAT, Node, NodeOptions};
 use roundel_cluster::routes::Routes;
 use roundel_cluster::spool::SpoolOptions;
@@ -95,17 +98,22 @@ fn measure(what: &str, engine: &ClusterEngine, times: &mut [i64], span: Duration
     );
 }
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, clients, seconds, rounds] = arguments.as_slice() else {
-        eprintln!("spool_cost DIRECTORY CLIENTS SECONDS ROUNDS");
-        std::process::exit(2);
-    };
-    let number = |text: &String| text.parse::<usize>().expect("a number");
-    let (clients, seconds, rounds) = (number(clients), number(seconds), number(rounds));
-    let directory = Path::new(directory);
-    let log = DirectoryLog::create(&directory.join("log"), PARTITIONS + 1).expect("an empty directory");
-    let options = NodeOptions {
+/// Three brokers, and a log of theirs.
+fn brokers() -> (Kafka, Arc<dyn ReplicatedLog>) {
+    // What runs is target/debug/examples/spool_cost, or that of another profile.
+    let program = std::env::current_exe().expect("a program");
+    let target = program.ancestors().nth(3).expect("a target directory");
+    let kafka = Kafka::start(&target.join("tmp"), 3, &[]).expect("three brokers");
+    let options = KafkaOptions::new(kafka.addresses(), "cost");
+    let retention = Duration::from_hours(1);
+    let topic = NewTopic { partitions: PARTITIONS + 1, replication: 3, retention };
+    create_topic(&options, topic).expect("a topic");
+    let log = KafkaLog::new(options).expect("a log");
+    (kafka, Arc::new(log))
+}
+
+fn node_options(directory: &Path) -> NodeOptions {
+    NodeOptions {
         cluster: "cost".into(),
         name: "a".into(),
         zone: "a".into(),
@@ -116,8 +124,33 @@ fn main() {
         patience: Duration::from_secs(30),
         beat: BEAT,
         backup: None,
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (kafka, directory, clients, seconds, rounds) = match arguments.as_slice() {
+        [directory, clients, seconds, rounds] => (None, directory, clients, seconds, rounds),
+        [directory, clients, seconds, rounds, word] if word == "brokers" => {
+            (Some(brokers()), directory, clients, seconds, rounds)
+        }
+        _ => {
+            eprintln!("spool_cost DIRECTORY CLIENTS SECONDS ROUNDS [brokers]");
+            std::process::exit(2);
+        }
     };
-    let node = Arc::new(Node::start(options, Arc::new(log)).expect("a node"));
+    let number = |text: &String| text.parse::<usize>().expect("a number");
+    let (clients, seconds, rounds) = (number(clients), number(seconds), number(rounds));
+    let directory = Path::new(directory);
+    let log = kafka.as_ref().map_or_else(
+        || {
+            let log = DirectoryLog::create(&directory.join("log"), PARTITIONS + 1);
+            Arc::new(log.expect("an empty directory")) as Arc<dyn ReplicatedLog>
+        },
+        |(_, log)| Arc::clone(log),
+    );
+    let options = node_options(directory);
+    let node = Arc::new(Node::start(options, log).expect("a node"));
     let routes = Arc::clone(&node) as Arc<dyn Routes>;
     while !(0..PARTITIONS).all(|partition| routes.route(partition).leads_here) {
         std::thread::sleep(Duration::from_millis(10));

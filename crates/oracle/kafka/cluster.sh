@@ -1,11 +1,13 @@
 #!/bin/sh
-# A cluster on one machine, to look at and to break: three brokers of Kafka, four nodes in two zones, and a load. `make cluster` runs it.
+# A cluster on one machine, to look at and to break: three brokers of Kafka, four nodes in two zones, an S3 server with their backups, and a
+# load. `make cluster` runs it.
 #
 #   cluster.sh KAFKA PROGRAMS WORK
 #
-# KAFKA is what prepare.sh made, PROGRAMS has roundel and rrdtool, WORK is a directory that begins and ends empty. Ctrl-C ends everything.
+# KAFKA is what prepare.sh made, PROGRAMS has roundel and rrdtool, WORK is a directory that begins and ends empty. Ctrl-C ends everything. The S3 server is
+# what `make peers` fetched beside KAFKA, or one in PATH; without any, backups are in a directory.
 # Ports of 127.0.0.1 from CLUSTER_PORT (21000) on: brokers +1 to +3, their controllers +11 to +13, nodes among themselves +21 to +24, clients +31 to +34,
-# pages +41 to +44.
+# pages +41 to +44, the S3 server +51.
 set -eu
 kafka=$(cd "$1" && pwd)
 programs=$(cd "$2" && pwd)
@@ -37,6 +39,7 @@ finish() {
   status=$?
   trap '' INT TERM
   trap - EXIT
+  # Nodes first: each has a last round of its backups, which needs the S3 server.
   signal TERM pids/load pids/node-* || true
   tries=0
   while signal 0 pids/node-* && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
@@ -50,14 +53,14 @@ finish() {
 trap finish EXIT
 trap 'exit 0' INT TERM
 
-# until_true WHAT COMMAND...: waits for a minute.
+# until_true WHAT COMMAND...: waits for two minutes, or longer where each try takes long.
 until_true() {
   what=$1
   shift
   tries=0
   until "$@" >/dev/null 2>&1; do
     tries=$((tries + 1))
-    [ $tries -lt 240 ] || { echo "make cluster: $what does not come" >&2; exit 1; }
+    [ $tries -lt 480 ] || { echo "make cluster: $what does not come" >&2; exit 1; }
     sleep 0.25
   done
 }
@@ -71,6 +74,31 @@ start_broker() {
 start_node() {
   (cd "node-$1" && exec roundel serve) >>"node-$1.log" 2>&1 &
   echo $! >"pids/node-$1"
+}
+
+# The first of these programs that there is.
+found() {
+  for program in "$@"; do command -v "$program" && return; done
+  return 1
+}
+
+# Writes the script `s3-server`, which runs one of the two servers with the bucket "demo"; false if there is neither.
+s3_files() {
+  mkdir -p s3/demo attributes
+  if program=$(found "$kafka/../versitygw/versitygw" versitygw); then
+    options="--access demo --secret demo-secret --port 127.0.0.1:$((port + 51)) posix --sidecar '$work/attributes' '$work/s3'"
+  elif program=$(found "$kafka/../s3s-fs/bin/s3s-fs" s3s-fs); then
+    options="--access-key demo --secret-key demo-secret --host 127.0.0.1 --port $((port + 51)) '$work/s3'"
+  else
+    return 1
+  fi
+  printf '#!/bin/sh\ncd "%s" && exec "%s" %s\n' "$work" "$program" "$options" >s3-server
+  chmod +x s3-server
+}
+
+start_s3() {
+  ./s3-server >>s3.log 2>&1 &
+  echo $! >pids/s3
 }
 
 broker_files() {
@@ -120,6 +148,15 @@ replication = 2
 [cluster.kafka]
 brokers = ["127.0.0.1:$((port + 1))", "127.0.0.1:$((port + 2))", "127.0.0.1:$((port + 3))"]
 topic = "roundel"
+[backup]
+to = "$backup/roundel"
+interval = "5s"
+T
+  [ ! -e s3-server ] || cat >>"node-$1/roundel.toml" <<T
+endpoint = "http://127.0.0.1:$((port + 51))"
+region = "us-east-1"
+access_key_id = "demo"
+secret_access_key = "demo-secret"
 T
 }
 
@@ -160,16 +197,33 @@ load() {
   done
 }
 
+# The place of the backup of one partition.
+is_backed_up() { roundel backup list --config node-1/roundel.toml --from "$place"; }
+
+backup=file://$work/backup
+if s3_files; then
+  backup=s3://demo
+  start_s3
+  s3_hint="  kill -9 \$(cat pids/s3)                 # the S3 server is lost: updates and graphs do not wait for it
+  ./s3-server                            # it is back, and backups go on; Ctrl-C stops it again"
+else
+  s3_hint="  ls backup/roundel"
+  echo "There is no S3 server: neither versitygw nor s3s-fs. Backups are in the directory $work/backup instead. To have one, install Go and say make cluster" \
+    "again, which builds versitygw, or: cargo install s3s-fs --version 0.14.1 --features binary --locked"
+fi
+place=$backup/roundel/partition-0003-of-16
 echo "Three brokers of Kafka start."
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret
 for number in 1 2 3; do broker_files $number; start_broker $number; done
 for number in 1 2 3; do until_true "broker $number" grep -q 'Kafka Server started' broker-$number.log; done
 for number in 1 2 3 4; do node_files $number zone-$((number % 2 + 1)); done
 roundel cluster topic --config node-1/roundel.toml --partitions 16
+[ ! -e s3-server ] || signal 0 pids/s3 || { echo "make cluster: the S3 server has ended: $(tail -n 1 s3.log)" >&2; exit 1; }
 for number in 1 2 3 4; do start_node $number; done
 echo "Four nodes share the partitions out."
 until_true "a leader and two replicas of each partition" is_well
 until_true "an answer to CREATE" tell 1 create
+until_true "a backup" is_backed_up
 echo
 status 1
 cat <<T
@@ -186,6 +240,12 @@ In another terminal:
   kill -9 \$(cat pids/broker-1)            # a broker is lost: changes wait for some seconds
   kill -9 \$(cat pids/broker-2)            # no majority is left: changes are refused, graphs go on
   roundel cluster drain --daemon 127.0.0.1:$((port + 34))
+Each partition is backed up every five seconds, by the node that leads it:
+  place=$place config=node-1/roundel.toml
+  roundel backup list --from \$place --config \$config     # moments that can be restored
+  roundel backup verify --from \$place --config \$config   # all that makes up the newest one is there, and whole
+  roundel restore --from \$place --config \$config --to restored && roundel export --all --from restored --to files
+$s3_hint
 Two hundred RRDs get a value every five seconds. Ctrl-C here ends everything and removes $work.
 
 T

@@ -46,6 +46,15 @@ pub struct Doors<'a> {
     pub users: &'a [(&'a str, &'a str)],
 }
 
+/// What brokers are started with.
+struct Setup<'a> {
+    host: &'a str,
+    brokers: usize,
+    settings: &'a [&'a str],
+    doors: &'a Doors<'a>,
+    disk: &'a mut dyn FnMut(usize, &Path),
+}
+
 /// A cluster of brokers on 127.0.0.1, each a controller, too. It ends with this value.
 #[derive(Debug)]
 pub struct Kafka {
@@ -79,7 +88,22 @@ impl Kafka {
     /// # Errors
     /// As [`Kafka::start`].
     pub fn start_at(host: &str, temporary: &Path, brokers: usize, settings: &[&str]) -> io::Result<Kafka> {
-        Kafka::start_with(host, temporary, brokers, settings, &Doors::default())
+        Kafka::start_on(host, temporary, brokers, settings, |_, _| {})
+    }
+
+    /// The same; `disk` is told the number of each broker and its data directory, which is empty still, to mount something there.
+    ///
+    /// # Errors
+    /// As [`Kafka::start`].
+    pub fn start_on(
+        host: &str,
+        temporary: &Path,
+        brokers: usize,
+        settings: &[&str],
+        mut disk: impl FnMut(usize, &Path),
+    ) -> io::Result<Kafka> {
+        let doors = Doors::default();
+        Kafka::start_with(temporary, Setup { host, brokers, settings, doors: &doors, disk: &mut disk })
     }
 
     /// One broker with more doors than the usual one, which asks nothing.
@@ -87,16 +111,12 @@ impl Kafka {
     /// # Errors
     /// As [`Kafka::start`].
     pub fn start_guarded(temporary: &Path, doors: &Doors<'_>, settings: &[&str]) -> io::Result<Kafka> {
-        Kafka::start_with("127.0.0.1", temporary, 1, settings, doors)
+        let host = "127.0.0.1";
+        Kafka::start_with(temporary, Setup { host, brokers: 1, settings, doors, disk: &mut |_, _| {} })
     }
 
-    fn start_with(
-        host: &str,
-        temporary: &Path,
-        brokers: usize,
-        settings: &[&str],
-        doors: &Doors<'_>,
-    ) -> io::Result<Kafka> {
+    fn start_with(temporary: &Path, setup: Setup<'_>) -> io::Result<Kafka> {
+        let Setup { host, brokers, settings, doors, disk } = setup;
         let installed = temporary.parent().unwrap_or(temporary).join("kafka");
         if !installed.join("installed.xml").exists() {
             let text = format!("{} is not complete: make peers fetches Kafka's broker", installed.display());
@@ -109,6 +129,9 @@ impl Kafka {
         for number in 1..=brokers {
             let broker = Broker { number, port: free_port(), child: None };
             kafka.write_settings(&broker, &controllers, doors, settings)?;
+            let data = kafka.path("data", number);
+            std::fs::create_dir(&data)?;
+            disk(number, &data);
             kafka.make_data(number, &cluster, doors)?;
             kafka.brokers.push(broker);
         }
@@ -143,6 +166,12 @@ impl Kafka {
         self.start_again(number)?;
         self.wait_until_started(number - 1);
         Ok(())
+    }
+
+    /// Whether a broker runs: one whose disk has no room left ends by itself.
+    pub fn runs(&mut self, number: usize) -> bool {
+        let child = self.brokers[number - 1].child.as_mut();
+        child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// Starts those that were killed, all at once, and waits until they answer.
@@ -216,10 +245,9 @@ impl Kafka {
         std::fs::write(self.path("settings", number), text)
     }
 
-    /// An empty data directory, as `kafka-storage format` makes it; by that itself if there are users, whose passwords only it knows how to write.
+    /// What is in an empty data directory, as `kafka-storage format` makes it; by that itself if there are users, whose passwords only it knows how to write.
     fn make_data(&self, number: usize, cluster: &str, doors: &Doors<'_>) -> io::Result<()> {
         let data = self.path("data", number);
-        std::fs::create_dir(&data)?;
         if doors.users.is_empty() {
             let meta =
                 format!("version=1\ncluster.id={cluster}\nnode.id={number}\ndirectory.id={}\n", random_id());

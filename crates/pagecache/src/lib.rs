@@ -2,7 +2,7 @@
 //! page faults, by a model and by a simulation.
 //!
 //! Owns the look at real files ([`incore`], [`parts`], [`advice`]), at a running system ([`system`]), the formulas
-//! ([`model`], derived in `docs/capacity.md`), the plan for a machine made of them ([`plan`]), the simulated page cache
+//! ([`model`], derived in `docs/capacity.md`), the plan for a machine made of them ([`plan`]) and for a cluster ([`cluster`]), the simulated page cache
 //! ([`simulate`]), the speed of a disk ([`probe`]), and the pictures of all these as scenes ([`map`], [`chart`]). It looks at files without changing them, and
 //! as far as the kernel permits without changing what is cached.
 //!
@@ -10,6 +10,7 @@
 
 pub mod advice;
 pub mod chart;
+pub mod cluster;
 pub mod geometry;
 pub mod incore;
 pub mod kernel;

@@ -26,8 +26,10 @@ const LOG_BYTES_PER_DS: f64 = 4.0;
 const SEGMENT_BYTES_PER_ROW_BYTE: f64 = 0.31;
 /// Write requests per second of a striped store at work (`bench/RESULTS.md`: 3.1), whatever is updated.
 const STRIPES_REQUESTS: f64 = 3.1;
-/// Bytes that a striped store keeps in memory for a byte of live head (`bench/RESULTS.md`: 1.04 kB for W2's 1,584 bytes), and its buffers.
-const STRIPES_MEMORY: (f64, f64) = (0.66, 64e6);
+/// Bytes that a striped store keeps in memory for a byte of live head (`bench/RESULTS.md`: 1.04 kB for W2's 1,584 bytes).
+pub(crate) const STRIPES_HEAD_SHARE: f64 = 0.66;
+/// Bytes of rows that a shard has in memory until they are written together: the default of `[stripes] open_bytes`.
+pub(crate) const STRIPES_OPEN_BYTES: f64 = 64e6;
 /// RRDs in the largest answer to "how many fit".
 const RRDS_MAX: u64 = 1 << 40;
 
@@ -277,7 +279,7 @@ impl Machine {
         let bytes_per_update = log + SEGMENT_BYTES_PER_ROW_BYTE * geometry.row_bytes_per_update();
         let updates = self.updates_per_second();
         let disk_seconds = bytes_per_update / (self.disk.megabytes * 1e6);
-        let heads = STRIPES_MEMORY.0 * geometry.live_bytes() as f64 * self.rrds as f64;
+        let heads = STRIPES_HEAD_SHARE * geometry.live_bytes() as f64 * self.rrds as f64;
         self.finish(Load {
             updates,
             cache_pages_per_rrd: 0.0,
@@ -288,7 +290,7 @@ impl Machine {
             bytes_per_update,
             disk_busy: disk_seconds * updates + STRIPES_REQUESTS / self.disk.iops,
             pass_seconds: self.rrds as f64 * disk_seconds.max(STRIPES_SECONDS),
-            memory_needed: (heads + STRIPES_MEMORY.1) as u64,
+            memory_needed: (heads + STRIPES_OPEN_BYTES) as u64,
             fits: false,
         })
     }

@@ -9,6 +9,8 @@ mod cable;
 mod cluster;
 #[path = "replication/cluster_faults.rs"]
 mod cluster_faults;
+#[path = "replication/demo.rs"]
+mod demo;
 #[path = "replication/disk.rs"]
 mod disk;
 #[path = "replication/encrypted.rs"]

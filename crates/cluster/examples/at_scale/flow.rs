@@ -3,6 +3,11 @@
 //! What each costs is what was measured with real nodes and brokers (`docs/cluster.md`). A partition has one message on its way at a time, as the leader's sender
 //! has; what came meanwhile goes with the next. All that share a machine get parts of its cores, and nothing takes more than one core for itself.
 
+use pagecache::cluster::{
+    APPEND_LATENCY_SECONDS as APPEND_LATENCY, APPEND_SECONDS as APPEND_CPU, BYTE_SECONDS as BYTE_CPU,
+    COST_OF_ONE_SOURCE,
+};
+
 /// Seconds of a step.
 const STEP: f64 = 0.005;
 /// Steps between two polls: ten seconds.
@@ -15,19 +20,14 @@ const LOSS: usize = 2 * STEPS_PER_POLL;
 const SILENCE: usize = 700;
 
 /// CPU of a leader and of a replica for a value, with brokers, W1: seconds.
-const LEAD_CPU: f64 = 2.6e-6;
-const APPLY_CPU: f64 = 0.52e-6;
+const LEAD_CPU: f64 = COST_OF_ONE_SOURCE.leader_seconds;
+const APPLY_CPU: f64 = COST_OF_ONE_SOURCE.replica_seconds;
 /// Bytes of a value in the log.
-const VALUE_BYTES: f64 = 3.68;
+const VALUE_BYTES: f64 = COST_OF_ONE_SOURCE.log_bytes.0;
 /// The envelope of a message and its records.
 const MESSAGE_BYTES: f64 = 112.0;
 /// What a leader reads of its store's log at once.
 const PIECE_BYTES: f64 = 1_048_576.0;
-/// CPU of all brokers for a message: 1,280 appends a second were the most that two cores took, and a byte: 25 ms a megabyte.
-const APPEND_CPU: f64 = 2.0 / 1280.0;
-const BYTE_CPU: f64 = 25e-9;
-/// From the append of a message until it was read back, besides that.
-const APPEND_LATENCY: f64 = 0.024;
 
 /// How large the machines are.
 #[derive(Clone, Copy)]

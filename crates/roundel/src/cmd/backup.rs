@@ -232,7 +232,7 @@ async fn list(settings: &BackupSettings) -> Result {
 async fn own_files(objects: &Objects, newest: &BackupManifest) -> Result {
     if newest.own.is_none() {
         return print(
-            "the daemon's own files (tokens, assignments, graphs, views) are not in the backup: an older version wrote it\n",
+            "the daemon's own files (tokens, assignments, graphs, views) are not in the backup: it is of a cluster's partition, or an older version wrote it\n",
         );
     }
     let list = match OwnList::fetch(objects, newest.own.as_deref()).await {

@@ -1,5 +1,6 @@
 //! `roundel capacity`: what so many RRDs need of a machine, by model and by simulation.
 
+mod cluster;
 mod figures;
 mod picture;
 mod source;
@@ -38,7 +39,8 @@ Examples:
   roundel capacity --preset mrtg --rrds 320k --memory 8G --iops 1000
   roundel capacity --like /var/lib/librenms --rrds 100k --memory 16G --measure /var/lib/librenms --layout rrdcached --write-interval 30m
   roundel capacity --preset collectd --rrds 20500 --memory 4G --iops 700 --graph faults.svg
-  roundel capacity --preset mrtg --rrds 1M --memory 20G --simulate --seed 1";
+  roundel capacity --preset mrtg --rrds 1M --memory 20G --simulate --seed 1
+  roundel capacity --preset collectd --rrds 2M --nodes 4 --retention 48h";
 
 /// Options of `capacity`.
 #[derive(Debug, Args)]
@@ -94,6 +96,8 @@ pub struct Arguments {
     /// Passes that the simulation counts [default: up to 288]
     #[arg(long, value_name = "COUNT", requires = "simulate", value_parser = clap::value_parser!(u64).range(1..=PASSES_MAX))]
     passes: Option<u64>,
+    #[command(flatten)]
+    cluster: cluster::ClusterArguments,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -260,6 +264,10 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result {
     arguments.check_layout()?;
     let (geometry, described) = arguments.source.geometry()?;
+    if let Some(cluster) = arguments.cluster.plan(&geometry, arguments.rrds)? {
+        let answer = cluster::Answer { described, cluster: &cluster, needs: cluster.needs() };
+        return print(if arguments.json { answer.json().to_string() + "\n" } else { answer.text() });
+    }
     let layouts =
         [LayoutName::Advice, LayoutName::Rrdcached, LayoutName::RoundelFiles, LayoutName::RoundelStripes];
     let layouts = layouts.map(|name| arguments.layout(name, geometry.step));

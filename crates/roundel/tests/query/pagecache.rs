@@ -168,6 +168,42 @@ fn a_watched_system_is_recorded() {
 }
 
 #[test]
+fn capacity_says_what_a_cluster_needs() {
+    let words = ["capacity", "--preset", "collectd", "--rrds", "2M", "--nodes", "4"];
+    let shown = good(&words);
+    for part in [
+        "4 nodes in 2 zones, 2 replicas of each RRD, 64 partitions",
+        "3 brokers, which keep messages for 48 h",
+        "and a zone is lost",
+        "RRDs                                 1000000                 1130000                 1130000",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let answer = &objects(&[&words[..], &["--json"]].concat())[0];
+    assert_eq!(
+        (answer["values_per_second"].as_f64(), answer["node"]["rrds_led"].as_f64()),
+        (Some(2e5), Some(5e5))
+    );
+    let disk = |hours: &str| {
+        let answer = &objects(&[&words[..], &["--retention", hours, "--json"]].concat())[0];
+        answer["log"]["disk"][0].as_f64().unwrap()
+    };
+    assert!((disk("24h") / disk("6h") - 4.0).abs() < 1e-9);
+    for (more, part) in [
+        (&["--replication", "5"][..], "--replication 5 needs as many nodes"),
+        (&["--zones", "5"], "--zones 5 needs as many nodes"),
+        (&["--memory", "4G"], "cannot be used with"),
+        (&["--partitions", "0"], "0 is not in 1..=4096"),
+    ] {
+        let output = roundel(&[&words[..], more].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(part), "{more:?}: {errors}");
+    }
+    let output = roundel(&["capacity", "--zones", "3"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--nodes"), "{output:?}");
+}
+
+#[test]
 fn capacity_answers_by_model_and_simulation() {
     let words = [
         "capacity",

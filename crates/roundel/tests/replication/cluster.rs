@@ -35,7 +35,7 @@ pub fn are_well(server: &Server, nodes: &[&str]) -> bool {
 }
 
 /// The same, of so many partitions.
-fn are_all_well(server: &Server, nodes: &[&str], count: usize) -> bool {
+pub fn are_all_well(server: &Server, nodes: &[&str], count: usize) -> bool {
     let answer = server.client().ask("CLUSTER").unwrap();
     let partitions: Vec<&String> =
         answer.lines.iter().filter(|line| line.starts_with("partition ")).collect();

@@ -35,6 +35,8 @@ const READERS: u64 = 2;
 
 /// The size of a node's disk. Its store takes a small part of it.
 const DISK: &str = "384M";
+/// The same of a broker: more than all floods take together.
+const BROKER_DISK_BYTES: u64 = 8 << 30;
 
 /// More time for a store to need room: a log has some in advance.
 const LONG: Duration = Duration::from_secs(5);
@@ -60,6 +62,8 @@ struct Fault {
     nodes: Vec<(usize, Option<Blow>)>,
     killed: Vec<usize>,
     paused: Vec<usize>,
+    /// Brokers with no room on their disks, which end by that.
+    full: Vec<usize>,
     time: Duration,
 }
 
@@ -71,7 +75,7 @@ impl Fault {
         let one = |blow| vec![(node, Some(blow))];
         let both = |blow| vec![(zone, Some(blow)), (zone + 2, Some(blow))];
         let fault = Fault { time, ..Fault::default() };
-        match random.below(28) {
+        match random.below(32) {
             0..4 => Fault { nodes: one(Blow::Kill), ..fault },
             4..6 => Fault { nodes: both(Blow::Kill), ..fault },
             6..8 => Fault { nodes: one(Blow::Pause), ..fault },
@@ -92,6 +96,9 @@ impl Fault {
             26 => Fault { nodes: one(Blow::Full), killed: vec![broker], ..fault },
             // One node of the zone has no room, the other is gone.
             27 => Fault { nodes: vec![(zone, Some(Blow::Full)), (zone + 2, Some(Blow::Kill))], ..fault },
+            28 | 29 => Fault::full(broker, time),
+            30 => Fault { nodes: one(Blow::Kill), ..Fault::full(broker, time) },
+            31 => Fault { nodes: both(Blow::Kill), ..Fault::full(broker, time) },
             _ => Fault {
                 nodes: (0..NODES).map(|node| (node, Some(Blow::Kill))).collect(),
                 killed: vec![1, 2, 3],
@@ -99,6 +106,11 @@ impl Fault {
                 ..fault
             },
         }
+    }
+
+    /// A broker without room.
+    fn full(broker: usize, time: Duration) -> Fault {
+        Fault { full: vec![broker], time: time + LONG, ..Fault::default() }
     }
 
     /// What the table says of it.
@@ -112,10 +124,11 @@ impl Fault {
             (2, Some(blow)) => format!("a zone: {blow:?}"),
             (_, Some(blow)) => format!("all nodes: {blow:?}"),
         };
-        let brokers = match (self.killed.len(), self.paused.len()) {
-            (0, 0) => return nodes,
-            (0, paused) => format!("{paused} broker: Pause"),
-            (killed, _) => format!("{killed} broker(s): Kill"),
+        let brokers = match (self.killed.len(), self.paused.len(), self.full.len()) {
+            (0, 0, 0) => return nodes,
+            (0, 0, full) => format!("{full} broker: Full"),
+            (0, paused, _) => format!("{paused} broker: Pause"),
+            (killed, ..) => format!("{killed} broker(s): Kill"),
         };
         [nodes, brokers].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(", ")
     }
@@ -124,9 +137,11 @@ impl Fault {
 /// All of it.
 struct World {
     nodes: Vec<Server>,
+    /// Of each broker, if this user may mount some; before the brokers, which remove what is below.
+    broker_disks: Vec<SmallDisk>,
     kafka: Kafka,
     network: Option<Network>,
-    /// Of each node, if this user may mount some.
+    /// Of each node, in the same way.
     disks: Vec<SmallDisk>,
     shared: Arc<Shared>,
     /// Removed last.
@@ -152,7 +167,12 @@ impl World {
         let loopback = || "127.0.0.1".to_string();
         let host = network.as_ref().map_or_else(loopback, Network::host);
         let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let kafka = Kafka::start_at(&host, temporary, 3, &[]).unwrap();
+        let mut broker_disks = Vec::new();
+        let mount = |number: usize, data: &Path| {
+            let image = parent.path().join(format!("broker-{number}.ext4"));
+            broker_disks.extend(SmallDisk::mount_image(data, &image, BROKER_DISK_BYTES));
+        };
+        let kafka = Kafka::start_on(&host, temporary, 3, &[], mount).unwrap();
         let (mut nodes, mut disks) = (Vec::new(), Vec::new());
         for node in 0..NODES {
             let address = network.as_ref().map_or_else(loopback, |network| network.address(node));
@@ -181,7 +201,7 @@ impl World {
         // A second or two for each update, of which there are some four a second.
         let end = load::BEGIN + 1000 + 150 * faults;
         let shared = Arc::new(Shared::new(sockets, end));
-        let world = World { nodes, kafka, network, disks, shared, parent };
+        let world = World { nodes, kafka, network, disks, broker_disks, shared, parent };
         wait_until("each node to have its share", || world.is_well());
         for rrd in 0..RRDS {
             let create = format!("CREATE {} {}", load::name(rrd), load::definition(world.rows()));
@@ -238,10 +258,24 @@ impl World {
         }
         fault.killed.iter().for_each(|broker| self.kafka.kill(*broker));
         fault.paused.iter().for_each(|broker| self.kafka.pause(*broker));
+        // Without a disk of its own, it is killed.
+        for broker in &fault.full {
+            match self.broker_disks.get(*broker - 1) {
+                Some(disk) => disk.fill(),
+                None => self.kafka.kill(*broker),
+            }
+        }
     }
 
     fn mend(&mut self, fault: &Fault) {
         fault.paused.iter().for_each(|broker| self.kafka.resume(*broker));
+        for broker in &fault.full {
+            if let Some(disk) = self.broker_disks.get(*broker - 1) {
+                assert!(!self.kafka.runs(*broker), "a broker goes on without room on its disk");
+                disk.empty();
+            }
+            self.kafka.kill(*broker);
+        }
         self.kafka.restart_all().unwrap();
         for (node, blow) in &fault.nodes {
             match self.possible(blow.expect("a fault of nodes has one")) {
@@ -264,7 +298,7 @@ impl World {
         turn();
         let fault = fault.clone();
         self.strike(&fault);
-        let is_full = fault.nodes.iter().any(|(_, blow)| *blow == Some(Blow::Full));
+        let is_full = !fault.full.is_empty() || fault.nodes.iter().any(|(_, blow)| *blow == Some(Blow::Full));
         self.shared.flood.store(is_full, Ordering::Relaxed);
         std::thread::sleep(fault.time);
         self.shared.flood.store(false, Ordering::Relaxed);
@@ -364,7 +398,11 @@ fn run(seed: u64, faults: u64) {
     let mut table: BTreeMap<String, Row> = BTreeMap::new();
     for number in 1..=faults {
         std::thread::sleep(Duration::from_millis(random.between(100, 1000)));
-        let fault = Fault::random(&mut random);
+        // However few there are, a broker without room is among them.
+        let fault = match number {
+            1 => Fault::full(1 + random.below(3) as usize, Duration::ZERO),
+            _ => Fault::random(&mut random),
+        };
         shared.tally.lock().unwrap().longest_batch = Duration::ZERO;
         let well = world.suffer(&fault);
         let batch = shared.tally.lock().unwrap().longest_batch;

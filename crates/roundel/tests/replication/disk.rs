@@ -1,5 +1,7 @@
 //! A disk that can be full.
 
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,11 +18,36 @@ impl SmallDisk {
         is_mounted.then(|| SmallDisk(at.to_path_buf()))
     }
 
-    /// Leaves no room, by a file of this length at most.
+    /// The same with a file system of a disk's kind, ext4, in the file `image`, which takes no more room than what is written.
+    pub fn mount_image(at: &Path, image: &Path, bytes: u64) -> Option<SmallDisk> {
+        std::fs::create_dir_all(at).unwrap();
+        std::fs::File::create(image).unwrap().set_len(bytes).unwrap();
+        let mut make = Command::new("mkfs.ext4");
+        make.args(["-q", "-m", "0"]).arg(image);
+        let is_made = make.output().is_ok_and(|output| output.status.success());
+        let mut mount = Command::new("mount");
+        mount.args(["-o", "loop"]).arg(image).arg(at);
+        let is_mounted = is_made && mount.output().is_ok_and(|output| output.status.success());
+        is_mounted.then(|| {
+            std::fs::remove_dir(at.join("lost+found")).unwrap();
+            SmallDisk(at.to_path_buf())
+        })
+    }
+
+    /// Leaves no room.
     pub fn fill(&self) {
-        let bytes = vec![0; 1 << 20];
-        let mut file = std::fs::File::create(self.0.join("ballast")).unwrap();
-        while std::io::Write::write_all(&mut file, &bytes).is_ok() {}
+        let mut file = File::create(self.0.join("ballast")).unwrap();
+        let (mut end, mut piece) = (0, 1 << 30);
+        // Room is taken without being written, by smaller and smaller pieces, and the rest by bytes.
+        while piece >= 1 << 16 {
+            match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), end, piece) {
+                Ok(()) => end += piece,
+                Err(_) => piece /= 2,
+            }
+        }
+        file.seek(SeekFrom::Start(end)).unwrap();
+        let bytes = vec![0; 1 << 16];
+        while file.write_all(&bytes).is_ok() {}
     }
 
     /// Makes room again.
