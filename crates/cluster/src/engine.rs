@@ -206,7 +206,7 @@ impl ClusterEngine {
 /// The answer of a node that answers something else than it was asked.
 fn strange<T>(_: Answer) -> Result<T, StoreError> {
     Err(StoreError::Unavailable(
-        "a node answers something else than it was asked; all need one version".to_owned(),
+        "a node answers something else than it was asked: upgrade the older ones of the nodes".to_owned(),
     ))
 }
 

@@ -1,7 +1,12 @@
-//! How two nodes recognise each other: the same version and cluster, and both know its secret.
+//! How two nodes recognise each other: a version that both speak, the same cluster, and both know its secret.
 //!
-//! The caller sends a nonce and who it is, the node that was called another nonce; then each shows an HMAC-SHA256 of all of that, the caller first,
+//! The caller says the newest version that it speaks, and the node that was called the one that both will speak. Then the caller sends a nonce and who it is,
+//! the other one another nonce; then each shows an HMAC-SHA256 of all of that, the caller first,
 //! so that a stranger who calls gets nothing to guess secrets by. All of it takes less than a kilobyte, and must be over in [`HANDSHAKE_MAX`].
+//!
+//! Programs of version 2 answer no version, and refuse every other one; a caller that is refused so calls once more in
+//! that version ([`Called::Older`]). Its nonce then ends in a mark, which says what it could speak. The nonce is covered by the HMAC, so a node that could speak more, too, finds
+//! out that something between them has changed what they said.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -13,10 +18,14 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::frames::is_timeout;
 use crate::stream::Stream;
 use crate::tls::NodeTls;
-use crate::wire::VERSION;
+use crate::wire::{VERSION_MAX, VERSION_MIN};
 
 const MAGIC: [u8; 4] = *b"RNDP";
 const NONCE_BYTES: usize = 32;
+/// The version whose handshake says no version but its own.
+const FIXED_VERSION: u8 = 2;
+/// The end of a nonce in that handshake, when the caller could speak more: its newest version follows.
+const MARK: [u8; 7] = *b"speaks\0";
 const MAC_BYTES: usize = 32;
 /// Longest name of a cluster or a node.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -33,6 +42,8 @@ pub struct Membership {
     /// The name of this node.
     pub node: String,
     key: hmac::Key,
+    /// The newest version of the protocol that it speaks.
+    newest: u8,
     /// TLS, unless the network between the nodes is trusted.
     pub tls: Option<NodeTls>,
 }
@@ -60,7 +71,19 @@ impl Membership {
             ));
         }
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        Ok(Membership { cluster: cluster.to_owned(), node: node.to_owned(), key, tls })
+        let (cluster, node) = (cluster.to_owned(), node.to_owned());
+        Ok(Membership { cluster, node, key, newest: VERSION_MAX, tls })
+    }
+
+    /// The same as a program that speaks no version after `newest`, for tests: one of version 2 answers as such programs do.
+    #[must_use]
+    pub fn speaking(self, newest: u8) -> Self {
+        Membership { newest: newest.clamp(VERSION_MIN, VERSION_MAX), ..self }
+    }
+
+    /// The newest version of the protocol that it speaks.
+    pub(crate) fn newest(&self) -> u8 {
+        self.newest
     }
 
     /// What the side `role` shows for a handshake.
@@ -78,15 +101,14 @@ impl Membership {
         hmac::verify(&self.key, &message, shown).is_ok()
     }
 
-    fn hello(&self, nonce: &[u8]) -> Vec<u8> {
-        let mut hello = MAGIC.to_vec();
-        hello.push(VERSION);
+    /// Who it is.
+    fn names(&self) -> Vec<u8> {
+        let mut names = Vec::new();
         for name in [&self.cluster, &self.node] {
-            hello.push(name.len() as u8);
-            hello.extend_from_slice(name.as_bytes());
+            names.push(name.len() as u8);
+            names.extend_from_slice(name.as_bytes());
         }
-        hello.extend_from_slice(nonce);
-        hello
+        names
     }
 }
 
@@ -94,6 +116,21 @@ fn nonce() -> io::Result<[u8; NONCE_BYTES]> {
     let mut nonce = [0; NONCE_BYTES];
     SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no random numbers"))?;
     Ok(nonce)
+}
+
+/// Writes into a nonce that its sender could speak a newer version than it does.
+fn mark(nonce: &mut [u8; NONCE_BYTES], newest: u8) {
+    let at = NONCE_BYTES - MARK.len() - 1;
+    nonce[at..NONCE_BYTES - 1].copy_from_slice(&MARK);
+    nonce[NONCE_BYTES - 1] = newest;
+}
+
+/// The newest version that its sender speaks.
+fn marked(nonce: &[u8; NONCE_BYTES]) -> u8 {
+    match nonce.split_last() {
+        Some((newest, rest)) if rest.ends_with(&MARK) => *newest,
+        _ => FIXED_VERSION,
+    }
 }
 
 /// A handshake's end in time.
@@ -141,16 +178,19 @@ const REFUSED: u8 = 0;
 const GOES_ON: u8 = 1;
 
 /// Reads whether the other side goes on, or why not.
-fn verdict(until: &Until, stream: &mut dyn Read) -> io::Result<()> {
+fn verdict(until: &Until, stream: &mut dyn Read) -> io::Result<Result<(), String>> {
     match until.read(stream)? {
-        [GOES_ON] => Ok(()),
+        [GOES_ON] => Ok(Ok(())),
         [REFUSED] => {
             let why = until.counted(stream)?;
-            let text = format!("it refuses this node: {}", String::from_utf8_lossy(&why));
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+            Ok(Err(String::from_utf8_lossy(&why).into_owned()))
         }
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "what answers there is no node of Roundel")),
     }
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("it refuses this node: {why}"))
 }
 
 /// Says why not, and gives the same as an error.
@@ -163,44 +203,103 @@ fn refuse(stream: &mut dyn Write, why: &str) -> io::Error {
 
 const OTHER_SECRET: &str = "it has another secret than the other nodes of the cluster";
 
-/// The side that calls.
+/// How a node says, since the first release, that it speaks another version: what it was told, and what it speaks.
+fn other_version(said: u8, spoken: impl fmt::Display) -> String {
+    format!("it has version {said} of the protocol between nodes, the others {spoken}")
+}
+
+/// The older version that a node of one version says it speaks, if this program knows it.
+fn older_version(said: u8, why: &str) -> Option<u8> {
+    (VERSION_MIN..said).find(|version| why == other_version(said, version))
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub(crate) enum Called {
+    /// Both know each other, and speak this version.
+    Speaks(u8),
+    /// The other node speaks only this older version; it has to be called once more.
+    Older(u8),
+}
+
+/// The side that calls, in the newest version that it speaks or in one that it was told.
 ///
 /// # Errors
 /// The system's; when the other one is no node of the cluster, or does not take this one for one.
-pub(crate) fn call(stream: &mut Stream, membership: &Membership) -> io::Result<()> {
+pub(crate) fn call(stream: &mut Stream, membership: &Membership, version: u8) -> io::Result<Called> {
     let until = Until(Instant::now() + HANDSHAKE_MAX);
     stream.complete(&|| until.check())?;
-    let own = nonce()?;
-    let hello = membership.hello(&own);
-    stream.write.write_all(&hello)?;
-    verdict(&until, &mut stream.read)?;
+    let mut own = nonce()?;
+    let mut shared = [&MAGIC[..], &[version]].concat();
+    let mut agreed = version;
+    if version == FIXED_VERSION {
+        if membership.newest > version {
+            mark(&mut own, membership.newest);
+        }
+    } else {
+        // Alone: an older node reads no further, and what it left unread could cost its answer.
+        stream.write.write_all(&shared)?;
+        if let Err(why) = verdict(&until, &mut stream.read)? {
+            let older = older_version(version, &why);
+            return older.map(Called::Older).ok_or_else(|| refused(&why));
+        }
+        [agreed] = until.read(&mut stream.read)?;
+        if !(VERSION_MIN.max(FIXED_VERSION + 1)..=version).contains(&agreed) {
+            let why = format!(
+                "it answers in version {agreed} of the protocol between nodes, and this one has {VERSION_MIN} to {version}"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        shared.push(agreed);
+    }
+    let hello = [&membership.names(), &own[..]].concat();
+    shared.extend_from_slice(&hello);
+    let unsent = if version == FIXED_VERSION { &shared } else { &hello };
+    stream.write.write_all(unsent)?;
+    verdict(&until, &mut stream.read)?.map_err(|why| refused(&why))?;
     let theirs: [u8; NONCE_BYTES] = until.read(&mut stream.read)?;
-    let shared = [&hello, &theirs[..], &stream.binding].concat();
+    shared.extend_from_slice(&theirs);
+    shared.extend_from_slice(&stream.binding);
     stream.write.write_all(membership.proof("caller", &shared).as_ref())?;
-    verdict(&until, &mut stream.read)?;
+    verdict(&until, &mut stream.read)?.map_err(|why| refused(&why))?;
     let shown: [u8; MAC_BYTES] = until.read(&mut stream.read)?;
     match membership.check("called", &shared, &shown) {
-        true => Ok(()),
+        true => Ok(Called::Speaks(agreed)),
         false => Err(io::Error::new(io::ErrorKind::PermissionDenied, OTHER_SECRET)),
     }
 }
 
-/// The side that is called; returns the name of the node that calls.
-///
-/// # Errors
-/// The system's; when the caller is no node of the cluster.
-pub(crate) fn answer(stream: &mut Stream, membership: &Membership) -> io::Result<String> {
-    let until = Until(Instant::now() + HANDSHAKE_MAX);
-    stream.complete(&|| until.check())?;
+/// Reads what the caller speaks, and says in which version it is answered; returns all that was said, and that.
+fn agree(until: &Until, stream: &mut Stream, membership: &Membership) -> io::Result<(Vec<u8>, u8)> {
     let magic: [u8; 4] = until.read(&mut stream.read)?;
     if magic != MAGIC {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no node of Roundel"));
     }
-    let [version] = until.read(&mut stream.read)?;
-    if version != VERSION {
-        let why = format!("it has version {version} of the protocol between nodes, the others {VERSION}");
-        return Err(refuse(&mut stream.write, &why));
+    let [said] = until.read(&mut stream.read)?;
+    let mut shared = [&magic[..], &[said]].concat();
+    if membership.newest == FIXED_VERSION && said != FIXED_VERSION {
+        return Err(refuse(&mut stream.write, &other_version(said, FIXED_VERSION)));
     }
+    if said < VERSION_MIN {
+        let spoken = format!("{VERSION_MIN} to {}: upgrade it", membership.newest);
+        return Err(refuse(&mut stream.write, &other_version(said, spoken)));
+    }
+    let agreed = said.min(membership.newest);
+    if said != FIXED_VERSION {
+        stream.write.write_all(&[GOES_ON, agreed])?;
+        shared.push(agreed);
+    }
+    Ok((shared, agreed))
+}
+
+/// The side that is called; returns the name of the node that calls, and the version that both speak.
+///
+/// # Errors
+/// The system's; when the caller is no node of the cluster.
+pub(crate) fn answer(stream: &mut Stream, membership: &Membership) -> io::Result<(String, u8)> {
+    let until = Until(Instant::now() + HANDSHAKE_MAX);
+    stream.complete(&|| until.check())?;
+    let (mut shared, agreed) = agree(&until, stream, membership)?;
     let cluster = until.counted(&mut stream.read)?;
     let node = until.counted(&mut stream.read)?;
     let theirs: [u8; NONCE_BYTES] = until.read(&mut stream.read)?;
@@ -209,14 +308,33 @@ pub(crate) fn answer(stream: &mut Stream, membership: &Membership) -> io::Result
     }
     let own = nonce()?;
     stream.write.write_all(&[&[GOES_ON], &own[..]].concat())?;
-    let node = String::from_utf8_lossy(&node).into_owned();
-    let caller = Membership { node, ..membership.clone() };
-    let shared = [&caller.hello(&theirs), &own[..], &stream.binding].concat();
+    for name in [&cluster, &node] {
+        shared.push(name.len() as u8);
+        shared.extend_from_slice(name);
+    }
+    for more in [&theirs[..], &own[..], &stream.binding] {
+        shared.extend_from_slice(more);
+    }
     let shown: [u8; MAC_BYTES] = until.read(&mut stream.read)?;
     if !membership.check("caller", &shared, &shown) {
         return Err(refuse(&mut stream.write, OTHER_SECRET));
     }
+    let both = marked(&theirs).min(membership.newest);
+    if agreed == FIXED_VERSION && both > FIXED_VERSION {
+        return Err(refuse(&mut stream.write, &changed_between(both)));
+    }
     let proof = membership.proof("called", &shared);
     stream.write.write_all(&[&[GOES_ON], proof.as_ref()].concat())?;
-    Ok(caller.node)
+    Ok((String::from_utf8_lossy(&node).into_owned(), agreed))
 }
+
+/// Why a caller is refused that was made to speak an older version than both could. Once that is no wonder: this node was upgraded between
+/// its two calls.
+fn changed_between(both: u8) -> String {
+    format!(
+        "it speaks version {FIXED_VERSION} of the protocol between nodes although both could speak {both}: if that lasts, what they say is changed on its way"
+    )
+}
+
+#[cfg(test)]
+mod tests;

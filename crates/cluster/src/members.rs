@@ -34,6 +34,23 @@ pub struct Beat {
     /// Its version of Roundel; empty of those that do not say it.
     #[serde(default)]
     pub version: String,
+    /// The newest version of the protocol between nodes that it speaks.
+    #[serde(default = "first_protocol")]
+    pub protocol: u8,
+    /// Counts the beats of its process, from 1 on; 0 of those that do not count.
+    #[serde(default)]
+    pub number: u64,
+    /// All notes before this offset of the last partition it had read before it made this beat; nothing of those that do not say it.
+    #[serde(default)]
+    pub heard: Option<u64>,
+    /// What keeps it from getting ready for the next log, if anything does.
+    #[serde(default)]
+    pub trouble: Option<String>,
+}
+
+/// What nodes speak that do not say it.
+fn first_protocol() -> u8 {
+    crate::wire::VERSION_MIN.min(2)
 }
 
 /// What a node says of a replica.
@@ -332,6 +349,18 @@ mod tests {
         // Of a node of an earlier version.
         let old = r#"{"partition":1,"epoch":2,"leads":true,"is_ready":true,"next":3}"#;
         assert_eq!(serde_json::from_str::<ReplicaBeat>(old).unwrap().stage, Stage::Open);
+    }
+
+    #[test]
+    fn nodes_of_different_versions_read_each_others_notes() {
+        let old = r#"{"Beat":{"name":"a","zone":"z","address":"x:1","replicas":[],"is_draining":false,"is_leaving":false}}"#;
+        let Ok(Note::Beat(beat)) = serde_json::from_str(old) else { panic!() };
+        assert_eq!((beat.protocol, beat.number, beat.heard, &*beat.version), (2, 0, None, ""));
+        // Of a later version, with more members.
+        let new = old.replace("\"zone\"", "\"later\":[1],\"zone\"");
+        assert_eq!(serde_json::from_str::<Note>(&new).unwrap(), Note::Beat(beat));
+        // A kind of note that this version lacks is left out by who reads it.
+        assert!(serde_json::from_str::<Note>(r#"{"Later":{}}"#).is_err());
     }
 
     #[test]

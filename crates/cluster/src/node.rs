@@ -3,6 +3,7 @@
 //! Two threads: one writes the node's beats, the other one reads the last partition of the log and, with each own beat, looks what is to be done: opens
 //! and gives up replicas as the plan says, has them claim what none leads, and makes a new plan when nodes have come or gone.
 
+mod ages;
 mod govern;
 mod moving;
 mod verify;
@@ -10,16 +11,17 @@ mod verify;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use store::disk::{Disk, RealDisk};
 use store::engine::{Engine, StoreError};
 use store::identity::Identity;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use self::ages::Ages;
 use crate::check::{CheckAnswer, CheckRequest, Placement, Replicas, Verification};
 use crate::lock::lock;
 use crate::log::{LogError, ReplicatedLog};
@@ -28,9 +30,14 @@ use crate::message::WriterId;
 use crate::partition::{BackupPlace, Copier, Home, Replica, ReplicaCopy, ReplicaOptions, SharedCopier};
 use crate::routes::{NodeAddress, Route, Routes};
 use crate::succession;
+use crate::wire::VERSION_MAX;
 
 /// How often a node says that it lives.
 pub const BEAT: Duration = Duration::from_millis(500);
+
+/// A leader whose beats of so many times the usual time have not come back from the log says that it may be late. Others do not take it for lost before
+/// [`crate::members::DEAD_BEATS`].
+const HEARD_BEATS: u32 = 4;
 
 /// Copies of a partition that are kept to be looked at: whatever makes them must not fill the disk.
 const ASIDE_MAX: u32 = 3;
@@ -114,6 +121,9 @@ struct Inner {
     /// Partitions with RRDs; the next one is for notes.
     partitions: u32,
     members: Mutex<Members>,
+    /// Where the notes end that were read.
+    heard: AtomicU64,
+    ages: Mutex<Ages>,
     replicas: Mutex<BTreeMap<u32, Arc<Replica>>>,
     copier: SharedCopier,
     /// Who asks other nodes when replicas are compared.
@@ -195,6 +205,8 @@ impl Node {
             writer,
             partitions: count - 1,
             members: Mutex::new(Members::new(writer)),
+            heard: AtomicU64::new(0),
+            ages: Mutex::default(),
             replicas: Mutex::default(),
             copier: SharedCopier::default(),
             peers: OnceLock::new(),
@@ -288,6 +300,11 @@ impl Routes for Node {
 
     fn is_current(&self, partition: u32) -> bool {
         self.replica(partition).is_some_and(|replica| replica.is_ready())
+    }
+
+    fn age(&self, partition: u32) -> Option<Duration> {
+        let replica = self.replica(partition)?;
+        self.inner.age(partition, &replica)
     }
 
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)> {
@@ -392,7 +409,25 @@ impl Inner {
         }
     }
 
+    /// How old what a replica of this node answers may be. A leader that does not hear itself any more may have been replaced.
+    fn age(&self, partition: u32, replica: &Replica) -> Option<Duration> {
+        let leads = replica.leads();
+        let place = replica.place();
+        let mut ages = lock(&self.ages);
+        if !leads {
+            return ages.of_follower(partition, place, Instant::now());
+        }
+        if ages.is_superseded(partition, place.epoch) {
+            return None;
+        }
+        let silent = ages.last_returned()?.elapsed();
+        Some(if silent < self.options.beat * HEARD_BEATS { Duration::ZERO } else { silent })
+    }
+
     fn beat(&self, is_leaving: bool) -> Beat {
+        // What it says was read was read before anything else that it says was so.
+        let heard = Some(self.heard.load(Ordering::Acquire));
+        let number = lock(&self.ages).begin(Instant::now());
         let replicas = lock(&self.replicas).clone();
         let succession = lock(&self.members).succession().cloned();
         let replicas = replicas.iter().map(|(partition, replica)| {
@@ -414,6 +449,10 @@ impl Inner {
             is_draining: self.is_draining.load(Ordering::Acquire),
             is_leaving,
             version: env!("CARGO_PKG_VERSION").to_string(),
+            protocol: VERSION_MAX,
+            number,
+            heard,
+            trouble: self.divisions.trouble(),
         }
     }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use store::disk::Disk;
 use store::engine::Engine;
@@ -216,6 +216,17 @@ struct State {
     sealed_for: Option<String>,
     /// The store that is open is to be put aside: why.
     aside: Option<String>,
+    /// When another replica took the lead from this one.
+    replaced: Option<Instant>,
+}
+
+/// Where a replica is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The partition's epoch, as far as it has read.
+    pub epoch: u32,
+    /// The offset of the first message of which its store does not have everything.
+    pub next: u64,
 }
 
 /// A moment of a replica to which it can go back.
@@ -320,6 +331,12 @@ impl Replica {
     /// Has it end the partition in this log whenever it leads: the partition goes on in the log of identity `next`.
     pub fn seal(&self, next: &str) {
         let _ = self.shared.seals_for.set(next.to_owned());
+    }
+
+    /// Where it is now.
+    pub fn place(&self) -> Place {
+        let state = self.shared.state();
+        Place { epoch: state.accepted.epoch, next: state.settled.next }
     }
 
     /// What it is now.

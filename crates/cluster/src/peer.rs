@@ -13,13 +13,15 @@ use std::time::{Duration, Instant};
 
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
+use store::transfer::DecodeError;
 
 use crate::frames::{Arrival, Inbox, Kind, Outbox};
-use crate::handshake::{self, Membership};
+use crate::handshake::{self, Called, Membership};
 use crate::lock::lock;
 use crate::room::{Room, Taken};
 use crate::routes::NodeAddress;
 use crate::stream::{ReadHalf, Stream};
+use crate::wire::{Letter, Told};
 
 /// Connections to a node. Requests of one partition share one, so that they arrive in their order.
 const LANES: usize = 2;
@@ -39,10 +41,39 @@ pub(crate) enum NoAnswer {
     Unsent(String),
     /// It may have done it.
     Unknown(String),
+    /// The node has not got it: it speaks this version of the protocol, which has no such request.
+    Older(u8),
+}
+
+impl NoAnswer {
+    /// What a node of an older version cannot be asked, for people.
+    pub(crate) fn older(version: u8) -> String {
+        format!(
+            "it has version {version} of the protocol between nodes, which lacks this request: upgrade it"
+        )
+    }
+}
+
+/// An answer as it came.
+#[derive(Debug)]
+pub(crate) struct Received {
+    /// The version of its connection.
+    version: u8,
+    bytes: Vec<u8>,
+}
+
+impl Received {
+    /// What it says.
+    ///
+    /// # Errors
+    /// When the bytes are malformed.
+    pub(crate) fn told(&self) -> Result<Told, DecodeError> {
+        Told::decode(&self.bytes, self.version)
+    }
 }
 
 /// Called once.
-pub(crate) type OnAnswer = Box<dyn FnOnce(Result<Vec<u8>, NoAnswer>) + Send>;
+pub(crate) type OnAnswer = Box<dyn FnOnce(Result<Received, NoAnswer>) + Send>;
 
 /// A request without its answer.
 struct Waiting {
@@ -52,9 +83,10 @@ struct Waiting {
 }
 
 struct LaneState {
-    connection: Option<Arc<Outbox>>,
+    /// With its version.
+    connection: Option<(Arc<Outbox>, u8)>,
     /// Requests for which the connection is being made.
-    queued: Vec<(u64, Vec<u8>)>,
+    queued: Vec<(u64, Letter)>,
     waiting: HashMap<u64, Waiting>,
     next_number: u64,
     /// Before then, no connection is tried.
@@ -97,8 +129,8 @@ impl Peer {
     }
 
     /// Sends a request about a partition. Waits, if at all, for room. The callback is called by `until`, or a little later.
-    pub(crate) fn ask(&self, partition: u32, request: Vec<u8>, until: Instant, on: OnAnswer) {
-        match self.room.take(request.len(), until) {
+    pub(crate) fn ask(&self, partition: u32, request: Letter, until: Instant, on: OnAnswer) {
+        match self.room.take(request.bytes.len(), until) {
             Some(taken) => self.lanes[partition as usize % LANES].ask(request, until, on, taken),
             None => on(Err(NoAnswer::Unsent("too much waits for it already".to_owned()))),
         }
@@ -139,25 +171,27 @@ impl Lane {
         Lane { node, membership, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn ask(&self, request: Vec<u8>, until: Instant, on: OnAnswer, taken: Taken) {
+    fn ask(&self, request: Letter, until: Instant, on: OnAnswer, taken: Taken) {
         let mut state = lock(&self.state);
+        let unsent = |why: &str| Some(NoAnswer::Unsent(why.to_owned()));
         let refused = match state.is_stopping {
-            true => Some("this node is stopping".to_owned()),
-            false if state.connection.is_none() && Instant::now() < state.retry_at => {
-                Some(state.trouble.clone())
-            }
-            false => None,
+            true => unsent("this node is stopping"),
+            false if state.connection.is_none() && Instant::now() < state.retry_at => unsent(&state.trouble),
+            false => match state.connection {
+                Some((_, version)) if version < request.since => Some(NoAnswer::Older(version)),
+                _ => None,
+            },
         };
         if let Some(why) = refused {
             drop(state);
-            return on(Err(NoAnswer::Unsent(why)));
+            return on(Err(why));
         }
         let number = state.next_number;
         state.next_number += 1;
         state.waiting.insert(number, Waiting { on, until, _taken: taken });
         match state.connection.clone() {
             // A connection that has just been closed fails its requests soon.
-            Some(outbox) => drop(outbox.push(number, request)),
+            Some((outbox, _)) => drop(outbox.push(number, request.bytes)),
             None => {
                 state.queued.push((number, request));
                 self.changed.notify_all();
@@ -168,7 +202,7 @@ impl Lane {
     fn stop(&self) {
         let mut state = lock(&self.state);
         state.is_stopping = true;
-        if let Some(outbox) = &state.connection {
+        if let Some((outbox, _)) = &state.connection {
             outbox.close();
         }
         self.changed.notify_all();
@@ -188,27 +222,43 @@ impl Lane {
                     self.fail_queued("this node is stopping".to_owned());
                     return;
                 }
-                Ok(stream) => self.serve(stream),
+                Ok((stream, version)) => self.serve(stream, version),
                 Err(error) => self.fail_queued(error.to_string()),
             }
         }
     }
 
-    fn connect(&self) -> io::Result<Stream> {
+    fn connect(&self) -> io::Result<(Stream, u8)> {
         if lock(&self.state).is_stopping {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
+        let older = match self.call(self.membership.newest())? {
+            (stream, Called::Speaks(version)) => return Ok((stream, version)),
+            (_, Called::Older(version)) => version,
+        };
+        match self.call(older)? {
+            (stream, Called::Speaks(version)) => {
+                tracing::info!(node = %self.node.name, version, "this node speaks an older version of the protocol between nodes: upgrade it, too");
+                Ok((stream, version))
+            }
+            (_, Called::Older(_)) => {
+                Err(io::Error::other("it says another version of the protocol each time"))
+            }
+        }
+    }
+
+    fn call(&self, version: u8) -> io::Result<(Stream, Called)> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the address names no machine");
         for address in self.node.address.to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, CONNECT_MAX) {
-                Ok(socket) => return self.greet(socket),
+                Ok(socket) => return self.greet(socket, version),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    fn greet(&self, socket: TcpStream) -> io::Result<Stream> {
+    fn greet(&self, socket: TcpStream, version: u8) -> io::Result<(Stream, Called)> {
         let tls = match &self.membership.tls {
             None => None,
             Some(tls) => {
@@ -221,8 +271,8 @@ impl Lane {
             }
         };
         let mut stream = Stream::new(socket, tls)?;
-        handshake::call(&mut stream, &self.membership)?;
-        Ok(stream)
+        let called = handshake::call(&mut stream, &self.membership, version)?;
+        Ok((stream, called))
     }
 
     /// No connection: what waits for one fails, and what comes soon.
@@ -240,22 +290,29 @@ impl Lane {
     }
 
     /// Sends and receives until the connection ends.
-    fn serve(self: &Arc<Self>, stream: Stream) {
+    fn serve(self: &Arc<Self>, stream: Stream, version: u8) {
         let Stream { read, mut write, closer, .. } = stream;
         let outbox = Arc::new(Outbox::new(Kind::Ask));
         let mut state = lock(&self.state);
         state.backoff = BACKOFF[0];
+        let mut too_new = Vec::new();
         for (number, request) in std::mem::take(&mut state.queued) {
-            outbox.push(number, request);
+            match request.since <= version {
+                true => drop(outbox.push(number, request.bytes)),
+                false => too_new.extend(state.waiting.remove(&number)),
+            }
         }
         if state.is_stopping {
             outbox.close();
         }
-        state.connection = Some(Arc::clone(&outbox));
+        state.connection = Some((Arc::clone(&outbox), version));
         drop(state);
+        for waiting in too_new {
+            (waiting.on)(Err(NoAnswer::Older(version)));
+        }
         let (lane, theirs) = (Arc::clone(self), Arc::clone(&outbox));
         let reader = std::thread::Builder::new().name(format!("from {}", self.node.name)).spawn(move || {
-            let why = lane.receive(read, &theirs);
+            let why = lane.receive(read, &theirs, version);
             theirs.close();
             why
         });
@@ -282,7 +339,7 @@ impl Lane {
     }
 
     /// Receives answers until the connection fails; says why it did.
-    fn receive(&self, mut read: ReadHalf, outbox: &Outbox) -> String {
+    fn receive(&self, mut read: ReadHalf, outbox: &Outbox, version: u8) -> String {
         let mut inbox = Inbox::new(Kind::Told);
         let mut swept = Instant::now();
         loop {
@@ -290,7 +347,7 @@ impl Lane {
                 Ok(Arrival::Message(number, bytes)) => {
                     let waiting = lock(&self.state).waiting.remove(&number);
                     if let Some(waiting) = waiting {
-                        (waiting.on)(Ok(bytes));
+                        (waiting.on)(Ok(Received { version, bytes }));
                     }
                 }
                 Ok(Arrival::Nothing) => {}
@@ -325,3 +382,6 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

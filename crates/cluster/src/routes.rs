@@ -1,6 +1,7 @@
 //! Where the partitions are: what the nodes know of each other, as those need it who ask them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::engine::{Engine, StoreError};
 
@@ -36,6 +37,11 @@ pub trait Routes: Send + Sync {
     /// Whether this node's store of a partition has all that was in the log when it was opened, and goes on.
     fn is_current(&self, _partition: u32) -> bool {
         true
+    }
+    /// How old an answer of this node's store of a partition may be: all that any leader had acknowledged before that is in the store. `None`: that is
+    /// not known.
+    fn age(&self, partition: u32) -> Option<Duration> {
+        self.local(partition).filter(|(_, leads)| *leads).map(|_| Duration::ZERO)
     }
     /// The store of a partition that this node leads, and in which epoch.
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)>;

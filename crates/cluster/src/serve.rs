@@ -172,7 +172,7 @@ impl House {
         let house = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("node".to_owned()).spawn(move || {
             match house.greet(connection, stranger) {
-                Ok((stream, node)) => house.serve(stream, &node),
+                Ok((stream, node, version)) => house.serve(stream, &node, version),
                 Err(error) => tracing::warn!(%from, %error, "a connection for nodes is refused"),
             }
             lock(&house.connections).remove(&number);
@@ -186,7 +186,7 @@ impl House {
         }
     }
 
-    fn greet(&self, connection: TcpStream, _stranger: Stranger) -> io::Result<(Stream, String)> {
+    fn greet(&self, connection: TcpStream, _stranger: Stranger) -> io::Result<(Stream, String, u8)> {
         let tls = match &self.membership.tls {
             Some(tls) => {
                 Some(ServerConnection::new(Arc::clone(&tls.server)).map_err(io::Error::other)?.into())
@@ -194,12 +194,12 @@ impl House {
             None => None,
         };
         let mut stream = Stream::new(connection, tls)?;
-        let node = handshake::answer(&mut stream, &self.membership)?;
-        Ok((stream, node))
+        let (node, version) = handshake::answer(&mut stream, &self.membership)?;
+        Ok((stream, node, version))
     }
 
     /// Reads and answers requests until the connection ends.
-    fn serve(self: &Arc<Self>, stream: Stream, node: &str) {
+    fn serve(self: &Arc<Self>, stream: Stream, node: &str, version: u8) {
         let Stream { mut read, mut write, closer, .. } = stream;
         let outbox = Arc::new(Outbox::new(Kind::Told));
         let answers = Arc::clone(&outbox);
@@ -208,11 +208,11 @@ impl House {
             let _ = closer.shutdown(Shutdown::Both);
         });
         let Ok(writer) = writer else { return };
-        let refused = Refused::default();
+        let line = Line { outbox: Arc::clone(&outbox), version, refused: Refused::default() };
         let mut inbox = Inbox::new(Kind::Ask);
         while !self.is_stopping.load(Ordering::SeqCst) && !outbox.is_closed() {
             match inbox.next(&mut read, SILENCE_MAX) {
-                Ok(Arrival::Message(number, bytes)) => self.take(number, &bytes, &outbox, &refused),
+                Ok(Arrival::Message(number, bytes)) => self.take(number, &bytes, &line),
                 Ok(Arrival::Nothing) => {}
                 Err(error) => {
                     tracing::debug!(node, %error, "the connection of a node ended");
@@ -239,18 +239,26 @@ impl House {
     }
 
     /// Does what a request asks, or has it done.
-    fn take(self: &Arc<Self>, number: u64, bytes: &[u8], outbox: &Arc<Outbox>, refused: &Refused) {
-        let Some(taken) = self.room_for(bytes, outbox) else { return };
-        let (engine, Ask { partition, round, request, .. }) = match self.addressee(bytes, refused) {
+    fn take(self: &Arc<Self>, number: u64, bytes: &[u8], line: &Line) {
+        let Line { outbox, version, refused } = line;
+        let (outbox, version) = (Arc::clone(outbox), *version);
+        let Some(taken) = self.room_for(bytes, &outbox) else { return };
+        let (engine, Ask { partition, round, request, .. }) = match self.addressee(bytes, line) {
             Ok(found) => found,
             Err(told) => {
-                outbox.push(number, told.encode());
+                outbox.push(number, told.encode(version));
                 return;
             }
         };
-        let answers = Arc::clone(outbox);
-        let reply = move |told: Told| {
-            answers.push(number, told.encode());
+        // As of before it is answered.
+        let age = if request.needs_leader() { None } else { self.routes.age(partition) };
+        let answers = Arc::clone(&outbox);
+        let reply = move |result: Result<Answer, StoreError>| {
+            let told = match result {
+                Ok(answer) => Told::Answer(answer, age),
+                Err(error) => Told::Refused(error),
+            };
+            answers.push(number, told.encode(version));
             drop(taken);
         };
         if execute::is_quick(&request) {
@@ -261,12 +269,12 @@ impl House {
                 {
                     refused.note(partition, round);
                 }
-                reply(told(result));
+                reply(result);
             };
             execute::run(&*engine, request, Box::new(answered));
             return;
         }
-        let (house, outbox) = (Arc::clone(self), Arc::clone(outbox));
+        let house = Arc::clone(self);
         self.chores.now(move || {
             let answer = || match house.copies.answer(&*house.routes, partition, &request) {
                 Some(answer) => answer,
@@ -280,7 +288,7 @@ impl House {
                 },
             };
             match catch_unwind(AssertUnwindSafe(answer)) {
-                Ok(result) => reply(told(result)),
+                Ok(result) => reply(result),
                 // It ends the connection of who asked, as elsewhere.
                 Err(_) => outbox.close(),
             }
@@ -288,14 +296,19 @@ impl House {
     }
 
     /// The store that a request is for, or why there is none.
-    fn addressee(&self, bytes: &[u8], refused: &Refused) -> Result<(Arc<dyn Engine>, Ask), Told> {
-        let ask = Ask::decode(bytes).map_err(|error| Told::Unreadable(error.to_string()))?;
+    fn addressee(&self, bytes: &[u8], line: &Line) -> Result<(Arc<dyn Engine>, Ask), Box<Told>> {
+        let Line { version, refused, .. } = line;
+        let ask = Ask::decode(bytes).map_err(|error| Box::new(Told::Unreadable(error.to_string())))?;
+        if ask.request.since() > *version {
+            let why = format!("it is none of version {version}, which both speak");
+            return Err(Box::new(Told::Unreadable(why)));
+        }
         if ask.partition >= self.routes.partition_count() {
-            return Err(Told::Absent);
+            return Err(Box::new(Told::Absent));
         }
         let is_update = matches!(ask.request, Request::Update(_));
         if is_update && refused.has(ask.partition, ask.round) {
-            return Err(self.not_leader(ask.partition));
+            return Err(Box::new(self.not_leader(ask.partition)));
         }
         let found = match self.routes.local(ask.partition) {
             Some((engine, true)) => Ok(engine),
@@ -311,13 +324,21 @@ impl House {
         if is_update && found.is_err() {
             refused.note(ask.partition, ask.round);
         }
-        found.map(|engine| (engine, ask))
+        found.map(|engine| (engine, ask)).map_err(Box::new)
     }
 
     fn not_leader(&self, partition: u32) -> Told {
         let leader = self.routes.route(partition).leader;
         Told::NotLeader(leader.map(|node| (node.name, node.address)))
     }
+}
+
+/// A connection on which requests come.
+struct Line {
+    outbox: Arc<Outbox>,
+    /// The version that both sides speak.
+    version: u8,
+    refused: Refused,
 }
 
 /// For each partition, the last round of a connection's updates of which one was not taken.
@@ -333,12 +354,5 @@ impl Refused {
 
     fn has(&self, partition: u32, round: u64) -> bool {
         lock(&self.0).get(&partition).is_some_and(|&last| round <= last)
-    }
-}
-
-fn told(result: Result<Answer, StoreError>) -> Told {
-    match result {
-        Ok(answer) => Told::Answer(answer),
-        Err(error) => Told::Refused(error),
     }
 }

@@ -115,6 +115,8 @@ pub struct MoveStatus {
     pub silent: Vec<String>,
     /// Replicas that are not ready: node and partition.
     pub waiting: Vec<(String, u32)>,
+    /// What keeps nodes from getting ready.
+    pub troubles: Vec<String>,
     /// All that live are ready, and so is each partition.
     pub is_done: bool,
 }
@@ -224,6 +226,7 @@ impl Move {
                 }
                 continue;
             }
+            status.troubles.extend(beat.trouble.as_ref().map(|why| format!("{name}: {why}")));
             for replica in &beat.replicas {
                 status.replicas += 1;
                 match replica.stage {
@@ -291,7 +294,15 @@ fn open_next(
         .nodes()
         .filter(|known| members.plan().members.iter().any(|member| member.name == known.beat.name))
     {
-        let beat = Beat { replicas: Vec::new(), is_leaving: false, ..known.beat.clone() };
+        // What it has read is of the present log.
+        let beat = Beat {
+            replicas: Vec::new(),
+            is_leaving: false,
+            number: 0,
+            heard: None,
+            trouble: None,
+            ..known.beat.clone()
+        };
         write_note(next, last, NO_WRITER, &Note::Beat(beat))?;
     }
     let plan = Plan { version: 1, ..members.plan().divided(to.partitions) };

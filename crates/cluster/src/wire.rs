@@ -1,8 +1,11 @@
 //! What one node asks of another, and the answers: the operations of [`store::engine::Engine`] as bytes.
 //!
 //! `docs/cluster.md` describes the layout in general; RRDs have the encodings of the log ([`store::transfer`]). Decoders never panic,
-//! and allocate no more than the bytes at hand justify. All nodes of a cluster speak one version ([`VERSION`]), which
-//! the handshake compares.
+//! and allocate no more than the bytes at hand justify.
+//!
+//! Two nodes speak the newest version that both know, so that the nodes of a cluster can be upgraded one after the other; the handshake says
+//! which one. What a request is in bytes never changes: a later version has further ones ([`Request::since`]). Answers are written for the
+//! version of the connection, and may have more in a later one.
 
 mod answer;
 mod check;
@@ -16,6 +19,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rrd::content::Rrd;
 use rrd::definition::Definition;
@@ -33,8 +37,13 @@ pub(crate) use answer::add as add_stats;
 use pack::{pack, unpack};
 pub(crate) use request::{put_update as put_batch, take_batch};
 
-/// Version of the handshake, the frames and all bodies.
-pub const VERSION: u8 = 2;
+/// The newest version of the handshake, the frames and all bodies that this program speaks. 2 has comparisons of replicas; 3 has the age of
+/// an answer, and a handshake that agrees on a version.
+pub const VERSION_MAX: u8 = 3;
+/// The oldest one.
+pub const VERSION_MIN: u8 = 2;
+/// The first one whose answers say how old they are.
+const AGES_SINCE: u8 = 3;
 /// The longest message: an RRD as large as the store takes, and what is around it.
 pub const MESSAGE_BYTES_MAX: usize = store::transfer::RRD_BYTES_MAX + (64 << 20);
 
@@ -112,6 +121,12 @@ pub enum Request {
 }
 
 impl Request {
+    /// The first version of the protocol that has it. A new one is named here with a new [`VERSION_MAX`].
+    pub fn since(&self) -> u8 {
+        // All that there were before nodes could speak several versions.
+        VERSION_MIN
+    }
+
     /// Whether it changes something, so that only the leader may do it, or tells what only the leader knows.
     pub fn needs_leader(&self) -> bool {
         !matches!(
@@ -215,11 +230,20 @@ pub struct Ask {
     pub request: Request,
 }
 
+/// A message to a node, as bytes.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// The first version of the protocol in which they say the same.
+    pub since: u8,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// What a node answers.
 #[derive(Debug)]
 pub enum Told {
-    /// The store's answer.
-    Answer(Answer),
+    /// The store's answer, and how old it may be at most: what was acknowledged before that is in it. `None`: that is not known.
+    Answer(Answer, Option<Duration>),
     /// The store's error.
     Refused(StoreError),
     /// The node does not lead the partition; name and address of the node that does, as far as it knows.
@@ -231,6 +255,11 @@ pub enum Told {
 }
 
 impl Ask {
+    /// The bytes with the version that they need.
+    pub fn letter(&self) -> Letter {
+        Letter { since: self.request.since(), bytes: self.encode() }
+    }
+
     /// The bytes, packed.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -242,13 +271,13 @@ impl Ask {
     }
 
     /// The same for a batch of updates, which need not be moved for it.
-    pub fn encode_update(partition: u32, round: u64, batch: &UpdateBatch) -> Vec<u8> {
+    pub fn letter_of_update(partition: u32, round: u64, batch: &UpdateBatch) -> Letter {
         let mut out = Vec::with_capacity(batch.text.len() + batch.lines.len() * 3 + 16);
         varint::put(&mut out, u64::from(partition));
         out.push(1);
         varint::put(&mut out, round);
         request::put_update(&mut out, batch);
-        pack(out)
+        Letter { since: VERSION_MIN, bytes: pack(out) }
     }
 
     /// Reads what [`Ask::encode`] wrote.
@@ -273,13 +302,26 @@ const NOT_LEADER: u8 = 3;
 const ABSENT: u8 = 4;
 const UNREADABLE: u8 = 5;
 
+/// Appends an age: milliseconds and one more, rounded up; 0 is an unknown one.
+fn put_age(out: &mut Vec<u8>, age: Option<Duration>) {
+    let millis = age.map(|age| u64::try_from(age.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
+    varint::put(out, millis.map_or(0, |millis| millis.saturating_add(1)));
+}
+
+fn take_age(cursor: &mut Cursor<'_>) -> Result<Option<Duration>, DecodeError> {
+    Ok(cursor.varint("an age")?.checked_sub(1).map(Duration::from_millis))
+}
+
 impl Told {
-    /// The bytes, packed.
-    pub fn encode(&self) -> Vec<u8> {
+    /// The bytes for a connection of some version, packed.
+    pub fn encode(&self, version: u8) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
-            Told::Answer(given) => {
+            Told::Answer(given, age) => {
                 out.push(ANSWER);
+                if version >= AGES_SINCE {
+                    put_age(&mut out, *age);
+                }
                 answer::put(&mut out, given);
             }
             Told::Refused(why) => {
@@ -303,16 +345,19 @@ impl Told {
         pack(out)
     }
 
-    /// Reads what [`Told::encode`] wrote.
+    /// Reads what [`Told::encode`] wrote for the same version.
     ///
     /// # Errors
     /// When the bytes are malformed.
-    pub fn decode(packed: &[u8]) -> Result<Self, DecodeError> {
+    pub fn decode(packed: &[u8], version: u8) -> Result<Self, DecodeError> {
         let plain = unpack(packed)?;
         let mut cursor = Cursor::new(&plain);
         let bad = cursor.bad("a kind of answer");
         let told = match cursor.byte(bad.expected)? {
-            ANSWER => Told::Answer(answer::take(&mut cursor)?),
+            ANSWER => {
+                let age = if version >= AGES_SINCE { take_age(&mut cursor)? } else { None };
+                Told::Answer(answer::take(&mut cursor)?, age)
+            }
             REFUSED => Told::Refused(error::take(&mut cursor)?),
             NOT_LEADER => Told::NotLeader(match flag(&mut cursor)? {
                 true => Some((text(&mut cursor)?, text(&mut cursor)?)),

@@ -8,5 +8,7 @@ mod sameness;
 mod strangers;
 #[path = "cluster/trouble.rs"]
 mod trouble;
+#[path = "cluster/versions.rs"]
+mod versions;
 #[path = "cluster/world.rs"]
 mod world;

@@ -7,6 +7,8 @@
 mod cable;
 #[path = "replication/cluster.rs"]
 mod cluster;
+#[path = "replication/cluster_ages.rs"]
+mod cluster_ages;
 #[path = "replication/cluster_faults.rs"]
 mod cluster_faults;
 #[path = "replication/demo.rs"]

@@ -1,6 +1,7 @@
 //! HTTP: the pages, `/graph`, `/api/v1` with Prometheus' and Graphite's APIs beside ours, `/grafana`, `/metrics` and `/healthz`.
 
 pub mod access;
+mod age;
 mod api;
 mod body;
 pub(crate) mod failure;

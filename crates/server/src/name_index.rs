@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use store::engine::{Engine, StoreError};
+use store::read_age::KeptAge;
 
 use crate::budget::{MemoryBudget, Share};
 
@@ -37,9 +38,16 @@ struct Kept {
     changes: u64,
     made: Instant,
     took: Duration,
+    /// How old what it was made of could be then.
+    age: KeptAge,
 }
 
 impl Kept {
+    /// Notes how old the list may be by now. One of leaders is of now as long as they say that nothing has changed.
+    fn note_age(&self, changes: u64) {
+        self.age.note(self.changes == changes);
+    }
+
     fn is_fresh(&self, changes: u64) -> bool {
         let age = self.made.elapsed();
         let unchanged = self.changes == changes && age < AGE_MAX;
@@ -61,19 +69,35 @@ impl NameIndex {
     pub fn list(&self) -> Result<Arc<NameList>, StoreError> {
         let changes = self.engine.stats().name_changes;
         let stale = match self.kept(changes) {
-            (Some(list), true) => return Ok(list),
+            (Some(list), true) => {
+                self.note_age(changes);
+                return Ok(list);
+            }
             (stale, _) => stale,
         };
         let Ok(_making) = self.making.try_lock() else {
             return match stale {
-                Some(list) => Ok(list),
+                Some(list) => {
+                    self.note_age(changes);
+                    Ok(list)
+                }
                 None => self.wait_for_first(changes),
             };
         };
         match (self.make(changes), stale) {
             // Better than none.
-            (Err(StoreError::TooLarge(_)), Some(list)) => Ok(list),
+            (Err(StoreError::TooLarge(_)), Some(list)) => {
+                self.note_age(changes);
+                Ok(list)
+            }
             (made, _) => made,
+        }
+    }
+
+    /// Notes, for the request that is answered by the list that is kept, how old that may be.
+    fn note_age(&self, changes: u64) {
+        if let Some(kept) = &*self.kept.lock().unwrap_or_else(PoisonError::into_inner) {
+            kept.note_age(changes);
         }
     }
 
@@ -96,8 +120,9 @@ impl NameIndex {
     pub fn current_if_made(&self) -> Option<Arc<NameList>> {
         let changes = self.engine.stats().name_changes;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = kept.as_ref().filter(|kept| changes > 0 && kept.changes == changes);
-        current.map(|kept| Arc::clone(&kept.list))
+        let current = kept.as_ref().filter(|kept| changes > 0 && kept.changes == changes)?;
+        current.note_age(changes);
+        Some(Arc::clone(&current.list))
     }
 
     /// The list, and whether it may still be used.
@@ -112,7 +137,10 @@ impl NameIndex {
     fn wait_for_first(&self, changes: u64) -> Result<Arc<NameList>, StoreError> {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         match self.kept(changes).0 {
-            Some(list) => Ok(list),
+            Some(list) => {
+                self.note_age(changes);
+                Ok(list)
+            }
             None => self.make(changes),
         }
     }
@@ -120,7 +148,9 @@ impl NameIndex {
     fn make(&self, changes: u64) -> Result<Arc<NameList>, StoreError> {
         let begun = Instant::now();
         let mut share: Share = self.memory.share();
-        let names = self.engine.list_within(b"", true, &mut |bytes| share.try_grow(bytes))?;
+        let mut hold = |bytes| share.try_grow(bytes);
+        let (names, age) = KeptAge::of(|| self.engine.list_within(b"", true, &mut hold));
+        let names = names?;
         let before = self
             .kept
             .lock()
@@ -132,7 +162,8 @@ impl NameIndex {
             Some(same) => same,
             None => Arc::new(NameList::new(&names, share)),
         };
-        let kept = Kept { list: Arc::clone(&list), changes, made: Instant::now(), took: begun.elapsed() };
+        let (made, took) = (Instant::now(), begun.elapsed());
+        let kept = Kept { list: Arc::clone(&list), changes, made, took, age };
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(list)
     }

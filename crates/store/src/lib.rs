@@ -31,6 +31,7 @@ mod manifest;
 pub mod memory;
 mod open_rows;
 pub mod position;
+pub mod read_age;
 pub mod records;
 pub mod repair;
 pub mod replication;

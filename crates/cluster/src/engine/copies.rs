@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Hub, shown};
 use crate::partition::{Copier, assemble};
+use crate::peer::NoAnswer;
 use crate::routes::NodeAddress;
 use crate::wire::{Answer, Ask, Request, Told};
 
@@ -29,14 +30,15 @@ impl Hub {
         let ask = Ask { partition, leader_only: false, round: 0, request };
         let (sender, answer) = mpsc::sync_channel(1);
         let on = Box::new(move |heard| drop(sender.send(heard)));
-        self.peer(node)?.ask(partition, ask.encode(), Instant::now() + PATIENCE, on);
-        let bytes = match answer.recv() {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(why)) => return Err(failed(format!("{why:?}"))),
+        self.peer(node)?.ask(partition, ask.letter(), Instant::now() + PATIENCE, on);
+        let received = match answer.recv() {
+            Ok(Ok(received)) => received,
+            Ok(Err(NoAnswer::Older(version))) => return Err(failed(NoAnswer::older(version))),
+            Ok(Err(NoAnswer::Unsent(why) | NoAnswer::Unknown(why))) => return Err(failed(why)),
             Err(_) => return Err(failed("no answer".into())),
         };
-        match Told::decode(&bytes) {
-            Ok(Told::Answer(answer)) => Ok(answer),
+        match received.told() {
+            Ok(Told::Answer(answer, _)) => Ok(answer),
             Ok(Told::Refused(error)) => Err(failed(error.to_string())),
             Ok(_) => Err(failed("it does not have the partition".into())),
             Err(error) => Err(failed(error.to_string())),

@@ -11,7 +11,7 @@ use store::engine::{Reply, StoreError};
 
 use super::{Hub, done, is_outcome_unknown, passes, shown};
 use crate::execute;
-use crate::peer::NoAnswer;
+use crate::peer::{NoAnswer, Received};
 use crate::routes::NodeAddress;
 use crate::wire::{Answer, Ask, Request, Told, add_stats};
 
@@ -54,11 +54,13 @@ impl Trial {
 
     /// Notes why a node gave no answer; whether it may have done what was asked.
     pub(super) fn note(&mut self, node: &NodeAddress, why: NoAnswer) -> bool {
+        let (partition, node) = (self.partition, shown(node));
         let (why, is_unknown) = match why {
-            NoAnswer::Unsent(why) => (why, false),
-            NoAnswer::Unknown(why) => (why, true),
+            NoAnswer::Unsent(why) => (format!("does not answer: {why}"), false),
+            NoAnswer::Unknown(why) => (format!("does not answer: {why}"), true),
+            NoAnswer::Older(version) => (format!("cannot do that: {}", NoAnswer::older(version)), false),
         };
-        self.said = format!("partition {}: node {} does not answer: {why}", self.partition, shown(node));
+        self.said = format!("partition {partition}: node {node} {why}");
         is_unknown
     }
 
@@ -139,9 +141,9 @@ impl Errand {
                     false => self.trial.until,
                 };
                 let request = Ask { partition, leader_only: true, round: 0, request: self.request };
-                let bytes = request.encode();
+                let letter = request.letter();
                 self.request = request.request;
-                peer.ask(partition, bytes, until, Box::new(move |heard| self.heard(&node, heard)));
+                peer.ask(partition, letter, until, Box::new(move |heard| self.heard(&node, heard)));
             }
             Err(error) => {
                 self.trial.note(&node, NoAnswer::Unsent(error.to_string()));
@@ -150,9 +152,9 @@ impl Errand {
         }
     }
 
-    fn heard(mut self, node: &NodeAddress, heard: Result<Vec<u8>, NoAnswer>) {
-        match heard.map(|bytes| Told::decode(&bytes)) {
-            Ok(Ok(Told::Answer(answer))) => self.ended(Ok(answer)),
+    fn heard(mut self, node: &NodeAddress, heard: Result<Received, NoAnswer>) {
+        match heard.map(|received| received.told()) {
+            Ok(Ok(Told::Answer(answer, _))) => self.ended(Ok(answer)),
             Ok(Ok(Told::Refused(error))) => self.ended(Err(error)),
             Ok(Ok(Told::NotLeader(leader))) => {
                 self.trial.note_follower(node, leader);
@@ -163,12 +165,19 @@ impl Errand {
                 self.again();
             }
             Ok(Ok(Told::Unreadable(why))) => {
-                let text = format!("node {} cannot read a request: {why}; all need one version", shown(node));
+                let text = format!(
+                    "node {} cannot read a request: {why}; upgrade the older one of the two",
+                    shown(node)
+                );
                 (self.reply)(Err(StoreError::Unavailable(text)));
             }
             Ok(Err(error)) => {
                 let text = format!("cannot read an answer of node {}: {error}", shown(node));
                 (self.reply)(Err(StoreError::Unavailable(text)));
+            }
+            Err(NoAnswer::Older(version)) => {
+                self.trial.note(node, NoAnswer::Older(version));
+                (self.reply)(Err(StoreError::Unavailable(self.trial.said)));
             }
             Err(why) => {
                 self.is_unknown |= self.trial.note(node, why);

@@ -6,16 +6,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use store::engine::{Engine, Hold, StoreError};
+use store::read_age::{self, Age, ReadAge};
 use store::tree::ListError;
 
 use super::errand::Trial;
 use super::{Hub, passes, strange};
 use crate::execute;
 use crate::key;
-use crate::peer::NoAnswer;
+use crate::peer::{NoAnswer, Received};
 use crate::routes::NodeAddress;
 use crate::wire::{Answer, Ask, Request, Told};
 
@@ -33,7 +34,7 @@ enum Replica {
 }
 
 /// What came from a node.
-type Heard = (NodeAddress, bool, Result<Vec<u8>, NoAnswer>);
+type Heard = (NodeAddress, bool, Result<Received, NoAnswer>);
 
 /// A read on its way.
 struct Read<'a> {
@@ -48,6 +49,17 @@ struct Read<'a> {
     asked: usize,
     /// What a follower refused it with.
     refused: Option<StoreError>,
+}
+
+/// An answer, and how old it may be at most.
+pub(super) struct Aged {
+    answer: Answer,
+    age: Age,
+}
+
+/// The age of which a node knows that, or not.
+fn age_of(known: Option<Duration>) -> Age {
+    known.map_or(Age::Unknown, Age::AtMost)
 }
 
 impl Read<'_> {
@@ -82,11 +94,11 @@ impl Read<'_> {
             Request::Read(_) => self.trial.until,
             _ => self.trial.attempt_until(self.hub),
         };
-        peer.ask(self.trial.partition, ask.encode(), until, Box::new(heard));
+        peer.ask(self.trial.partition, ask.letter(), until, Box::new(heard));
     }
 
     /// Waits for answers of those who were asked; `None` when there is none that ends the read.
-    fn wait(&mut self, until: Instant) -> Option<Result<Answer, StoreError>> {
+    fn wait(&mut self, until: Instant) -> Option<Result<Aged, StoreError>> {
         while self.asked > 0 {
             let left = until.saturating_duration_since(Instant::now());
             match self.receiver.recv_timeout(left) {
@@ -102,9 +114,9 @@ impl Read<'_> {
         None
     }
 
-    fn judge(&mut self, (node, is_leader, heard): Heard) -> Option<Result<Answer, StoreError>> {
-        match heard.map(|bytes| Told::decode(&bytes)) {
-            Ok(Ok(Told::Answer(answer))) => return Some(Ok(answer)),
+    fn judge(&mut self, (node, is_leader, heard): Heard) -> Option<Result<Aged, StoreError>> {
+        match heard.map(|received| received.told()) {
+            Ok(Ok(Told::Answer(answer, age))) => return Some(Ok(Aged { answer, age: age_of(age) })),
             Ok(Ok(Told::Refused(error))) if passes(&error) => {
                 self.trial.said = format!("partition {}: {error}", self.trial.partition);
             }
@@ -126,13 +138,20 @@ impl Read<'_> {
     }
 
     /// Asks one replica after the other, each when those before it were given their time.
-    fn round(&mut self) -> Option<Result<Answer, StoreError>> {
+    /// Has a store of this node answer.
+    fn answer_here(&self, engine: &dyn Engine) -> Result<Aged, StoreError> {
+        // As of before it is read.
+        let age = age_of(self.hub.routes.age(self.trial.partition));
+        execute::answer(engine, self.request.clone()).map(|answer| Aged { answer, age })
+    }
+
+    fn round(&mut self) -> Option<Result<Aged, StoreError>> {
         let hedge = self.hub.options.hedge;
         for replica in self.replicas() {
             match replica {
                 Replica::Leader(node) => self.ask(node, true),
                 Replica::Follower(node) => self.ask(node, false),
-                Replica::Here(engine) => match execute::answer(&*engine, self.request.clone()) {
+                Replica::Here(engine) => match self.answer_here(&*engine) {
                     Ok(answer) => return Some(Ok(answer)),
                     Err(error) if passes(&error) => {}
                     Err(error) => self.refused = Some(error),
@@ -147,16 +166,20 @@ impl Read<'_> {
             Some(_) => self.trial.until.min(Instant::now() + hedge * GRACE),
             None => self.trial.until,
         };
-        self.wait(until).or_else(|| self.refused.take().map(Err))
+        self.wait(until).or_else(|| {
+            let refused = self.refused.take()?;
+            read_age::note(Age::Unknown);
+            Some(Err(refused))
+        })
     }
 
-    fn run(&mut self) -> Result<Answer, StoreError> {
+    fn run(&mut self) -> Result<Aged, StoreError> {
         loop {
             if self.hub.is_stopping() {
                 return Err(StoreError::Stopping);
             }
             if let Some(engine) = self.hub.led_here(self.trial.partition) {
-                match execute::answer(&*engine, self.request.clone()) {
+                match self.answer_here(&*engine) {
                     Err(error) if passes(&error) => self.trial.said = error.to_string(),
                     result => return result,
                 }
@@ -171,12 +194,22 @@ impl Read<'_> {
     }
 }
 
+/// The answer, once its age is noted.
+fn noted(Aged { answer, age }: Aged) -> Answer {
+    read_age::note(age);
+    answer
+}
+
 impl Hub {
-    /// Reads from a replica of a partition.
+    /// Reads from a replica of a partition, and notes how old that may be for the request of this thread.
     ///
     /// # Errors
     /// The store's; [`StoreError::Unavailable`] when no replica answers in time.
     pub(super) fn read(self: &Arc<Self>, partition: u32, request: Request) -> Result<Answer, StoreError> {
+        self.read_aged(partition, request).map(noted)
+    }
+
+    fn read_aged(self: &Arc<Self>, partition: u32, request: Request) -> Result<Aged, StoreError> {
         let (sender, receiver) = mpsc::channel();
         let trial = Trial::new(partition, self.patience(&request));
         let old_from = Instant::now() + self.options.patience / OTHERS_FIRST;
@@ -196,15 +229,16 @@ impl Hub {
         let is_over = Arc::new(AtomicBool::new(false));
         for partition in 0..self.routes.partition_count() {
             let (hub, request, sender) = (Arc::clone(self), request.clone(), sender.clone());
-            let is_over = Arc::clone(&is_over);
+            let (is_over, begun) = (Arc::clone(&is_over), ReadAge::current());
             self.reads.now(move || {
                 if !is_over.load(Ordering::Relaxed) {
-                    let _ = sender.send(hub.read(partition, request));
+                    let read = || hub.read_aged(partition, request);
+                    let _ = sender.send(ReadAge::go_on(begun.as_ref(), read));
                 }
             });
         }
         drop(sender);
-        let taken = receiver.iter().find_map(|result| match result.and_then(&mut *take) {
+        let taken = receiver.iter().find_map(|result| match result.map(noted).and_then(&mut *take) {
             Ok(false) => None,
             Ok(true) => Some(Ok(())),
             Err(error) => Some(Err(error)),

@@ -15,7 +15,7 @@ use super::gate::After;
 use super::{Hub, is_outcome_unknown, passes, shown};
 use crate::key;
 use crate::lock::lock;
-use crate::peer::NoAnswer;
+use crate::peer::{NoAnswer, Received};
 use crate::routes::NodeAddress;
 use crate::wire::{Answer, Ask, Told};
 
@@ -228,8 +228,8 @@ impl Part {
         match self.hub.peer(&node) {
             Ok(peer) => {
                 let (partition, until) = (self.trial.partition, self.trial.attempt_until(&self.hub));
-                let bytes = Ask::encode_update(partition, self.round, &self.batch);
-                peer.ask(partition, bytes, until, Box::new(move |heard| self.heard(&node, heard)));
+                let letter = Ask::letter_of_update(partition, self.round, &self.batch);
+                peer.ask(partition, letter, until, Box::new(move |heard| self.heard(&node, heard)));
             }
             Err(error) => {
                 self.trial.note(&node, NoAnswer::Unsent(error.to_string()));
@@ -238,9 +238,9 @@ impl Part {
         }
     }
 
-    fn heard(mut self, node: &NodeAddress, heard: Result<Vec<u8>, NoAnswer>) {
-        match heard.map(|bytes| Told::decode(&bytes)) {
-            Ok(Ok(Told::Answer(Answer::Failures(failures)))) => self.applied(failures),
+    fn heard(mut self, node: &NodeAddress, heard: Result<Received, NoAnswer>) {
+        match heard.map(|received| received.told()) {
+            Ok(Ok(Told::Answer(Answer::Failures(failures), _))) => self.applied(failures),
             Ok(Ok(Told::Refused(error))) => self.end(&error),
             Ok(Ok(Told::NotLeader(leader))) => {
                 self.trial.note_follower(node, leader);
@@ -253,7 +253,7 @@ impl Part {
             }
             Ok(_) => {
                 let text = format!(
-                    "node {} and this one do not understand each other: all need one version",
+                    "node {} and this one do not understand each other: upgrade the older one of the two",
                     shown(node)
                 );
                 self.end(&StoreError::Unavailable(text));

@@ -1,12 +1,16 @@
 //! What a node does about what it reads of the others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Inner;
 use crate::lock::lock;
 use crate::log::{LogError, LogReader};
-use crate::members::{Members, Note};
+use crate::members::{Beat, Members, Note};
+use crate::message::WriterId;
+use crate::partition::Place;
 use crate::succession::{NOTES_AT_START, note_of};
 
 /// Own beats between two looks at whether the plan is good: those that start at the same time are planned for together.
@@ -75,9 +79,30 @@ impl Govern<'_> {
         {
             tracing::error!(name = %beat.name, address = %beat.address, "another node has the name of this one: give each its own");
         }
-        if lock(&inner.members).take(writer, note) {
+        if let Note::Beat(beat) = &note {
+            self.measure(offset, writer, beat);
+        }
+        let is_own = lock(&inner.members).take(writer, note);
+        inner.heard.store(offset + 1, Ordering::Release);
+        if is_own {
             self.beats = self.beats.saturating_add(1);
             self.govern();
+        }
+    }
+
+    /// Notes what a beat says of how late this node's replicas are.
+    fn measure(&self, offset: u64, writer: WriterId, beat: &Beat) {
+        let inner = self.inner;
+        let led = beat.replicas.iter().filter(|replica| replica.leads).map(|replica| replica.partition);
+        let places: BTreeMap<u32, Place> = {
+            let replicas = lock(&inner.replicas);
+            let place = |partition| Some((partition, replicas.get(&partition)?.place()));
+            led.filter_map(place).collect()
+        };
+        let place = |partition| places.get(&partition).copied();
+        match writer == inner.writer {
+            true => lock(&inner.ages).returned(offset, beat, place),
+            false => lock(&inner.ages).heard(beat, place),
         }
     }
 

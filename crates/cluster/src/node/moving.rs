@@ -25,6 +25,8 @@ use crate::partition::{Part, Replica};
 const NEXT_LOG: &str = "next-log";
 /// The file that says which log the stores in a folder are of.
 const OWNER: &str = "LOG";
+/// The most characters of why a division failed that a beat has.
+const TROUBLE_MAX: usize = 500;
 /// The pause after a division that failed.
 const PAUSE: Duration = Duration::from_secs(3);
 /// How long the first message of a log is waited for.
@@ -44,10 +46,17 @@ pub(super) struct Owner {
 #[derive(Default)]
 pub(super) struct Divisions {
     done: Mutex<BTreeSet<u32>>,
+    /// Why the last attempt failed.
+    trouble: Mutex<Option<String>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Divisions {
+    /// What the others are told, while a division fails.
+    pub(super) fn trouble(&self) -> Option<String> {
+        lock(&self.trouble).clone()
+    }
+
     /// Waits for what is being divided.
     pub(super) fn join(&self) {
         if let Some(thread) = lock(&self.thread).take()
@@ -270,10 +279,14 @@ impl Inner {
                     Ok(()) => {
                         tracing::info!(partition, "the replica is divided for the next log");
                         lock(&self.divisions.done).insert(partition);
+                        *lock(&self.divisions.trouble) = None;
                     }
                     Err(_) if self.is_stopping() => return,
                     Err(error) => {
                         tracing::error!(partition, %error, "the replica cannot be divided for the next log; it is tried again");
+                        let why =
+                            format!("partition {partition} cannot be divided for the next log: {error}");
+                        *lock(&self.divisions.trouble) = Some(why.chars().take(TROUBLE_MAX).collect());
                         self.pause();
                     }
                 }

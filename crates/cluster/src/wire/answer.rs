@@ -17,7 +17,8 @@ use super::{Answer, check, copy, error, flag, put_text, text};
 /// How many counters there are.
 const COUNTER_COUNT: usize = 21;
 
-/// All counters, in the order in which they are sent. A new one goes to the end, with a new [`super::VERSION`].
+/// All counters, in the order in which they are sent. A new one goes to the end, and only to connections of a
+/// new [`super::VERSION_MAX`].
 fn counters(stats: &mut Stats) -> [&mut u64; COUNTER_COUNT] {
     // Every field by its name, so that none is forgotten.
     let Stats {

@@ -203,9 +203,10 @@ fn answers() -> Vec<Told> {
             }),
         ),
     ]
-    .map(Told::Answer)
+    .map(|answer| Told::Answer(answer, None))
     .into();
-    told.extend(check_answers().map(|answer| Told::Answer(Answer::Check(answer))));
+    told.extend(check_answers().map(|answer| Told::Answer(Answer::Check(answer), Some(Duration::ZERO))));
+    told.push(Told::Answer(Answer::Done, Some(Duration::from_millis(70_512))));
     told.extend(errors().into_iter().map(Told::Refused));
     told.push(Told::NotLeader(None));
     told.push(Told::NotLeader(Some(("b".into(), "host:1".into()))));
@@ -233,7 +234,7 @@ fn requests_arrive_as_they_were() {
         assert_eq!((again.partition, again.leader_only, again.round), (300, true, 400));
         assert_eq!(shown(&again.request), shown(&ask.request));
         if let Request::Update(batch) = &ask.request {
-            assert_eq!(Ask::encode_update(300, 400, batch), ask.encode());
+            assert_eq!(Ask::letter_of_update(300, 400, batch).bytes, ask.letter().bytes);
         }
     }
 }
@@ -241,10 +242,10 @@ fn requests_arrive_as_they_were() {
 #[test]
 fn answers_arrive_as_they_were() {
     for told in answers() {
-        let again = Told::decode(&told.encode()).unwrap();
+        let again = Told::decode(&told.encode(VERSION_MAX), VERSION_MAX).unwrap();
         let words = |told: &Told| match told {
             Told::Refused(error) => format!("{:?} {error}", std::mem::discriminant(error)),
-            Told::Answer(Answer::Failures(failures)) => {
+            Told::Answer(Answer::Failures(failures), _) => {
                 let errors = failures.iter().map(|failure| failure.error.to_string());
                 errors.collect::<Vec<_>>().join("\n")
             }
@@ -254,7 +255,11 @@ fn answers_arrive_as_they_were() {
     }
     // The server prints its fields in another way than `Display`.
     let error = errors().swap_remove(4);
-    let Ok(Told::Refused(again)) = Told::decode(&Told::Refused(error.clone()).encode()) else { panic!() };
+    let Ok(Told::Refused(again)) =
+        Told::decode(&Told::Refused(error.clone()).encode(VERSION_MAX), VERSION_MAX)
+    else {
+        panic!()
+    };
     assert_eq!(format!("{again:?}"), format!("{error:?}"));
 }
 
@@ -263,11 +268,26 @@ fn errors_that_are_only_shown_arrive_as_others_with_the_same_words_and_code() {
     let damaged = StoreError::Damaged { path: "x".into(), error: rrd::codec::file::FileError::NotRrd };
     let unfit = StoreError::Unfit { path: "x".into(), error: rrd::codec::file::FileError::NotRrd };
     for (error, want) in [(damaged, "Lost"), (unfit, "Unsupported")] {
-        let told = Told::decode(&Told::Refused(error.clone()).encode()).unwrap();
+        let told = Told::decode(&Told::Refused(error.clone()).encode(VERSION_MAX), VERSION_MAX).unwrap();
         let Told::Refused(again) = told else { panic!("{told:?}") };
         assert_eq!(again.to_string(), error.to_string());
         assert!(format!("{again:?}").starts_with(want), "{again:?}");
     }
+}
+
+#[test]
+fn a_node_of_version_2_gets_what_it_knows_and_tells_no_age() {
+    let age = Some(Duration::from_micros(1));
+    let told = |version| Told::Answer(Answer::Is(true), age).encode(version);
+    assert_eq!(told(2), [0, ANSWER, 12, 1]);
+    assert_eq!(told(3), [0, ANSWER, 2, 12, 1]);
+    let again = |version| Told::decode(&told(version), version);
+    assert!(matches!(again(2), Ok(Told::Answer(Answer::Is(true), None))));
+    let Ok(Told::Answer(Answer::Is(true), Some(millis))) = again(3) else { panic!() };
+    assert_eq!(millis, Duration::from_millis(1));
+    // Requests are the same in both.
+    let ask = Ask { partition: 1, leader_only: true, round: 2, request: Request::Sync };
+    assert_eq!((ask.letter().since, &ask.letter().bytes[..]), (2, &[0, 1, 1, 2, 23][..]));
 }
 
 #[test]
@@ -276,7 +296,7 @@ fn no_bytes_cause_a_panic() {
         .into_iter()
         .map(|request| Ask { partition: 7, leader_only: false, round: 0, request }.encode())
         .collect();
-    seeds.extend(answers().iter().map(Told::encode));
+    seeds.extend(answers().iter().map(|told| told.encode(VERSION_MAX)));
     let mut state = 88_172_645_463_325_252_u64;
     let mut roll = |sides: usize| {
         state ^= state << 13;

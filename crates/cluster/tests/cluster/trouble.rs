@@ -337,6 +337,7 @@ fn a_node_that_does_not_lead_says_who_does() {
         leaders: vec![Some(1)],
         followers: vec![Vec::new()],
         stores: vec![vec![None], vec![None], vec![None]],
+        late: None,
         old: None,
     }));
     let routes = Arc::new(crate::world::NodeRoutes { node: 2, map: wrong });

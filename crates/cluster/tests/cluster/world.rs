@@ -32,6 +32,8 @@ pub struct Map {
     pub stores: Vec<Vec<Option<Arc<dyn Engine>>>>,
     /// The node whose stores have not caught up.
     pub old: Option<usize>,
+    /// How old what stores answer may be that do not lead.
+    pub late: Option<Duration>,
 }
 
 /// The routes of one node.
@@ -53,6 +55,14 @@ impl Routes for NodeRoutes {
 
     fn is_current(&self, _partition: u32) -> bool {
         self.map.lock().unwrap().old != Some(self.node)
+    }
+
+    fn age(&self, partition: u32) -> Option<Duration> {
+        let map = self.map.lock().unwrap();
+        match map.leaders[partition as usize] == Some(self.node) {
+            true => Some(Duration::ZERO),
+            false => map.late,
+        }
     }
 
     fn lead(&self, partition: u32) -> Option<(Arc<dyn Engine>, u32)> {
@@ -94,6 +104,12 @@ pub fn options() -> ClusterOptions {
 impl World {
     /// Nodes that lead partitions by turns; the store of each partition is on its leader only.
     pub fn new(node_count: usize, partition_count: usize, options: &ClusterOptions) -> World {
+        World::speaking(&vec![u8::MAX; node_count], partition_count, options)
+    }
+
+    /// The same, of nodes that speak no versions of the protocol after these.
+    pub fn speaking(versions: &[u8], partition_count: usize, options: &ClusterOptions) -> World {
+        let node_count = versions.len();
         let directory = tempfile::tempdir().unwrap();
         let mut map = Map::default();
         map.leaders = (0..partition_count).map(|partition| Some(partition % node_count)).collect();
@@ -114,7 +130,7 @@ impl World {
         let (mut engines, mut listeners) = (Vec::new(), Vec::new());
         for (node, socket) in sockets.into_iter().enumerate() {
             let routes = Arc::new(NodeRoutes { node, map: Arc::clone(&map) });
-            let membership = member(node, SECRET);
+            let membership = member(node, SECRET).speaking(versions[node]);
             let listener = Listener::start(socket, membership.clone(), Arc::clone(&routes) as _).unwrap();
             listeners.push(Some(listener));
             engines.push(ClusterEngine::start(routes, membership, options.clone()).unwrap());

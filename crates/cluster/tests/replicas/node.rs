@@ -280,3 +280,32 @@ fn nodes_go_on_in_another_log() {
 fn partitions_are_divided_where_they_are() {
     move_to(PARTITIONS * 3);
 }
+
+#[test]
+fn a_node_that_is_cut_off_says_that_its_answers_become_older() {
+    let root = tempfile::tempdir().unwrap();
+    let log = SimLog::new(3, PARTITIONS as usize + 1);
+    let (log_a, log_b) = (log.node(), log.node());
+    let a = start(root.path(), "a", "east", &log_a);
+    let b = start(root.path(), "b", "west", &log_b);
+    wait_for("two leads each", &[&a, &b], || leads(&a) == 2 && leads(&b) == 2);
+    wait_for("replicas of all", &[&a, &b], || has(&a) == 4 && has(&b) == 4);
+    let led_by = |node: &Node| (0..PARTITIONS).find(|partition| node.route(*partition).leads_here).unwrap();
+    let (of_a, of_b) = (led_by(&a), led_by(&b));
+    wait_for("leaders of now", &[&a, &b], || {
+        a.age(of_a) == Some(Duration::ZERO) && b.age(of_b) == Some(Duration::ZERO)
+    });
+    let is_young = |age: Option<Duration>| age.is_some_and(|age| age < Duration::from_secs(1));
+    wait_for("young followers", &[&a, &b], || is_young(a.age(of_b)) && is_young(b.age(of_a)));
+    assert!(a.age(of_b) > Some(Duration::ZERO), "a follower that says it is of now");
+    assert_eq!(a.age(PARTITIONS), None);
+    // What is cut off cannot know that another one leads: it is as old as its last word from the log.
+    log_b.cut_off(true);
+    let is_old = |age: Option<Duration>| age > Some(Duration::from_secs(1));
+    wait_for("an old follower and an old leader", &[&a, &b], || is_old(b.age(of_a)) && is_old(b.age(of_b)));
+    wait_for("all with one", &[&a, &b], || leads(&a) == 4 && a.age(of_b) == Some(Duration::ZERO));
+    let before = b.age(of_a);
+    wait_for("it to become older", &[&a, &b], || b.age(of_a) > before && is_old(b.age(of_b)));
+    log_b.cut_off(false);
+    wait_for("a young one again", &[&a, &b], || is_young(b.age(of_a)));
+}

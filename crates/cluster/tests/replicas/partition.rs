@@ -362,6 +362,20 @@ fn wait_or_tell<T>(
 }
 
 #[test]
+fn replicas_that_all_want_to_lead_do_not_take_it_from_each_other_all_the_time() {
+    let fleet = Fleet::new(17, Faults::default());
+    let began = Instant::now();
+    fleet.nodes.iter().for_each(|node| node.replica.want_lead(true));
+    let epoch = || fleet.nodes.iter().map(|node| node.replica.status().epoch).max().unwrap();
+    wait_for("each to have led, and some again", || (epoch() > NODES as u32).then_some(()));
+    std::thread::sleep(Duration::from_millis(500));
+    // Each leads, and is replaced, once; then again not before it has rested, or its claim was not accepted.
+    let rests = began.elapsed().as_millis() / 1500;
+    let most = NODES as u128 * (rests + 1);
+    assert!(u128::from(epoch()) <= most, "{} epochs, not {most}", epoch());
+}
+
+#[test]
 fn what_was_acknowledged_is_on_all_replicas_whatever_happens() {
     each_seed(6, |seed| {
         let mut fleet = Fleet::new(seed, Faults::MANY);

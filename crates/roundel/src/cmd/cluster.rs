@@ -124,10 +124,14 @@ fn time(text: &str) -> std::result::Result<Duration, String> {
 }
 
 /// A table of the nodes, and the partitions, all or those that lack a leader or ready replicas.
-fn status(lines: &[String], all: bool) -> String {
+fn status<'l>(lines: &'l [String], all: bool) -> String {
     let nodes = lines.iter().filter_map(|line| line.strip_prefix("node "));
-    let rows: Vec<Vec<&str>> = nodes.map(|line| line.splitn(5, ' ').collect()).collect();
-    let titles = vec!["node", "zone", "address", "state", "partitions"];
+    let row = |line: &'l str| {
+        let (line, protocol) = line.split_once(" protocol ").unwrap_or((line, "-"));
+        line.splitn(5, ' ').chain([protocol]).collect()
+    };
+    let rows: Vec<Vec<&str>> = nodes.map(row).collect();
+    let titles = vec!["node", "zone", "address", "state", "partitions", "protocol"];
     let mut text = table(&titles, &rows);
     let partitions: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("partition ")).collect();
     let ready = |line: &str| line.matches(":ready").count();
@@ -143,6 +147,8 @@ fn status(lines: &[String], all: bool) -> String {
             shown.iter().for_each(|line| text += &format!("partition {line}\n"));
         }
     }
+    let troubles = lines.iter().filter_map(|line| line.strip_prefix("trouble ")?.split_once(' '));
+    troubles.for_each(|(node, why)| text += &format!("node {node}: {why}; it is tried again\n"));
     text
 }
 
@@ -167,7 +173,7 @@ mod tests {
     fn only_what_is_not_well_is_shown() {
         let lines = |second: &str| {
             [
-                "node a east 10.0.0.1:1 alive leads 1 of 2".to_owned(),
+                "node a east 10.0.0.1:1 alive leads 1 of 2 protocol 3".to_owned(),
                 "node long-name west 10.0.0.2:1 silent leads 1 of 2".to_owned(),
                 "partition 0 epoch 3 leader a replicas a:ready long-name:ready".to_owned(),
                 format!("partition 1 epoch 3 leader {second}"),
@@ -176,14 +182,19 @@ mod tests {
         let well = status(&lines("a replicas a:ready long-name:ready"), false);
         assert_eq!(
             well,
-            "node       zone  address     state   partitions\n\
-             a          east  10.0.0.1:1  alive   leads 1 of 2\n\
-             long-name  west  10.0.0.2:1  silent  leads 1 of 2\n\n\
+            "node       zone  address     state   partitions    protocol\n\
+             a          east  10.0.0.1:1  alive   leads 1 of 2  3\n\
+             long-name  west  10.0.0.2:1  silent  leads 1 of 2  -\n\n\
              2 partitions, all led, with 2 ready replicas each\n"
         );
         let ill = status(&lines("a replicas a:ready long-name:gone"), false);
         assert!(ill.ends_with("\n\npartition 1 epoch 3 leader a replicas a:ready long-name:gone\n"), "{ill}");
         assert!(status(&lines("- replicas a:ready long-name:ready"), false).contains("partition 1"));
         assert!(status(&lines("a replicas a:ready long-name:ready"), true).contains("partition 0"));
+        let mut failing = lines("a replicas a:ready long-name:ready").to_vec();
+        failing.push("trouble a partition 1 cannot be divided".to_owned());
+        assert!(
+            status(&failing, false).ends_with("\nnode a: partition 1 cannot be divided; it is tried again\n")
+        );
     }
 }

@@ -17,12 +17,12 @@ use super::server::Server;
 const ROWS: u64 = 300;
 
 /// A log in a directory that answers no append: this process holds the locks of all its files.
-struct Outage {
+pub struct Outage {
     _files: Vec<File>,
 }
 
 impl Outage {
-    fn begin(log: &Path) -> Outage {
+    pub fn begin(log: &Path) -> Outage {
         let paths = log.read_dir().unwrap().map(|entry| entry.unwrap().path());
         let files = paths.filter(|path| path.to_string_lossy().contains("/partition-")).map(|path| {
             let file = File::options().read(true).write(true).open(path).unwrap();

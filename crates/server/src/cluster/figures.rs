@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cluster::members::{Members, Succession};
 use cluster::node::Node;
 use cluster::partition::{ReplicaCounts, ReplicaStatus};
+use cluster::routes::Routes;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -110,6 +111,11 @@ pub(super) fn move_text(succession: &Succession, members: &Members, partitions: 
     )
 }
 
+/// What keeps a node from getting ready for the next log.
+fn trouble_text(node: &str, why: &str) -> String {
+    format!("Node {node}: {why}; it is tried again")
+}
+
 /// What is wrong with the cluster, as far as this node knows: for the page.
 pub fn problems(node: &Node) -> Vec<String> {
     let members = node.members();
@@ -123,6 +129,10 @@ pub fn problems(node: &Node) -> Vec<String> {
             "No node leads {leaderless} of the cluster's {all} partitions: changes of their RRDs wait, and are refused after some seconds"
         ));
     }
+    let alive = members.nodes().filter(|known| known.is_alive());
+    let trouble =
+        |known: &cluster::members::Known| Some(trouble_text(&known.beat.name, known.beat.trouble.as_ref()?));
+    problems.extend(alive.filter_map(trouble));
     if short > 0 {
         problems.push(format!(
             "{short} of the cluster's {all} partitions have fewer replicas ready than the {replication} they should have"
@@ -147,6 +157,13 @@ impl Collector for ClusterCollector {
             OwnReplica { partition: partition.to_string(), status, counts: replica.counts(), lacking }
         };
         let replicas: Vec<OwnReplica> = node.replicas().into_iter().map(own).collect();
+        let help = "How old what this replica answers may be; -1 while that is not known";
+        let mut ages = encoder.encode_descriptor("cluster_age_seconds", help, None, MetricType::Gauge)?;
+        for partition in node.replicas().into_keys() {
+            let age = node.age(partition).map_or(-1.0, |age| age.as_secs_f64());
+            let labels = [("partition", partition.to_string())];
+            ConstGauge::new(age).encode(ages.encode_family(&labels)?)?;
+        }
         for (name, help, kind, of) in REPLICA_FIGURES {
             let mut family = encoder.encode_descriptor(name, help, None, kind)?;
             for replica in &replicas {

@@ -39,6 +39,11 @@ pub struct NodeView {
     pub state: &'static str,
     /// Its version of Roundel; empty of those that do not say it.
     pub version: String,
+    /// The newest version of the protocol between nodes that it speaks.
+    pub protocol: u8,
+    /// What keeps it from getting ready for the next log.
+    #[serde(skip)]
+    pub trouble: Option<String>,
     /// How many partitions it leads, and how many it has.
     pub leads: usize,
     /// See `leads`.
@@ -96,12 +101,12 @@ impl ClusterView {
         ClusterView { node, replication, summary, problems, nodes, partitions, comparison }
     }
 
-    /// The lines of CLUSTER: `node NAME ZONE ADDRESS STATE leads COUNT of COUNT` for each node, `partition NUMBER epoch EPOCH leader NAME replicas
-    /// NAME:STATE...` for each partition.
+    /// The lines of CLUSTER: `node NAME ZONE ADDRESS STATE leads COUNT of COUNT protocol VERSION` for each node, `partition NUMBER epoch EPOCH leader NAME
+    /// replicas NAME:STATE...` for each partition, `trouble NAME WHY` for each node that cannot get ready for the next log.
     pub fn lines(&self) -> Vec<String> {
         let nodes = self.nodes.iter().map(|node| {
-            let NodeView { name, zone, address, state, leads, holds, .. } = node;
-            format!("node {name} {zone} {address} {state} leads {leads} of {holds}")
+            let NodeView { name, zone, address, state, protocol, leads, holds, .. } = node;
+            format!("node {name} {zone} {address} {state} leads {leads} of {holds} protocol {protocol}")
         });
         let partitions = self.partitions.iter().map(|partition| {
             let replicas = partition.replicas.iter();
@@ -111,7 +116,11 @@ impl ClusterView {
             let PartitionView { number, epoch, .. } = partition;
             format!("partition {number} epoch {epoch} leader {leader} replicas{replicas}")
         });
-        nodes.chain(partitions).collect()
+        let troubles = self.nodes.iter().filter_map(|node| {
+            let why = node.trouble.as_ref()?.replace(char::is_control, " ");
+            Some(format!("trouble {} {why}", node.name))
+        });
+        nodes.chain(partitions).chain(troubles).collect()
     }
 
     /// Whether the node that says this gives its replicas to others.
@@ -136,6 +145,8 @@ impl NodeView {
             address: beat.address.clone(),
             state,
             version: beat.version.clone(),
+            protocol: beat.protocol,
+            trouble: beat.trouble.clone().filter(|_| known.is_alive()),
             leads,
             holds: beat.replicas.len(),
         }
@@ -261,6 +272,8 @@ mod tests {
             address: "a:1".into(),
             state: "draining",
             version: "1".into(),
+            protocol: 3,
+            trouble: Some("partition 7 cannot\nbe divided".into()),
             leads: 1,
             holds: 2,
         };
@@ -281,7 +294,11 @@ mod tests {
         assert!(view.drains());
         assert_eq!(
             view.lines(),
-            ["node a east a:1 draining leads 1 of 2", "partition 7 epoch 2 leader a replicas a:ready"]
+            [
+                "node a east a:1 draining leads 1 of 2 protocol 3",
+                "partition 7 epoch 2 leader a replicas a:ready",
+                "trouble a partition 7 cannot be divided"
+            ]
         );
         let description: Value = serde_json::from_str(include_str!("../http/openapi.json")).unwrap();
         let (mut described, mut found) = (Vec::new(), Vec::new());

@@ -32,6 +32,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::Routers;
 use super::access::Door;
+use super::age::aged;
 use super::failure::Failure;
 use super::login::{LOGIN, LOGOUT};
 use super::origin::{CameEncrypted, is_foreign};
@@ -299,8 +300,7 @@ impl Server {
             LOGOUT => self.door.log_out(request.headers()),
             _ => {
                 let router = TowerToHyperService::new(self.routers.of(&who));
-                let Ok(response) = router.call(request).await;
-                response
+                aged(router.call(request)).await
             }
         };
         // What is made as the client reads waits for it in pieces.

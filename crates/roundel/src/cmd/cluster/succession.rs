@@ -92,10 +92,11 @@ pub fn run(arguments: &SuccessionArguments, splits: bool) -> Result {
 }
 
 fn said(status: &MoveStatus) -> String {
-    let MoveStatus { sealed, replicas, ready, silent, waiting, .. } = status;
-    let waiting = match waiting.first() {
-        None => String::new(),
-        Some((node, partition)) => {
+    let MoveStatus { sealed, replicas, ready, silent, waiting, troubles, .. } = status;
+    let waiting = match (troubles.first(), waiting.first()) {
+        (Some(trouble), _) => format!("; {trouble}"),
+        (None, None) => String::new(),
+        (None, Some((node, partition))) => {
             format!("; waits for {node}, partition {partition} (its log says why, if that takes long)")
         }
     };

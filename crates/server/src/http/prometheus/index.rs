@@ -11,6 +11,7 @@ use promql::{Labels, Matcher, NAME, Operator};
 use rrd::definition::Definition;
 use store::engine::RrdStatus;
 use store::name::RrdName;
+use store::read_age::KeptAge;
 use suggest::{DS_LABEL, Fitting, MetricKind, MetricRules, RRD_LABEL};
 
 use super::kept_labels::KeptLabels;
@@ -119,6 +120,7 @@ struct Kept {
     index: Arc<MetricIndex>,
     made: Instant,
     took: Duration,
+    read: KeptAge,
 }
 
 impl Indexes {
@@ -133,12 +135,14 @@ impl Indexes {
             let age = kept.made.elapsed();
             let is_same = Arc::ptr_eq(&kept.index.list, &list) && age < AGE_MAX;
             if is_same || age < kept.took * REST_FACTOR {
+                kept.read.note(is_same);
                 return Ok(Arc::clone(&kept.index));
             }
         }
         let begun = Instant::now();
-        let index = Arc::new(MetricIndex::new(service, rules, list)?);
-        *kept = Some(Kept { index: Arc::clone(&index), made: Instant::now(), took: begun.elapsed() });
+        let (index, read) = KeptAge::of(|| MetricIndex::new(service, rules, list));
+        let (index, took) = (Arc::new(index?), begun.elapsed());
+        *kept = Some(Kept { index: Arc::clone(&index), made: Instant::now(), took, read });
         Ok(index)
     }
 }

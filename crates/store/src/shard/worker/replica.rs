@@ -8,7 +8,7 @@ use super::Worker;
 use crate::codec::DecodeError;
 use crate::engine::StoreError;
 use crate::log::catalogue::{CopyCheck, Create, Delete, Import, Rename, RowCheck, Stream, Tune};
-use crate::log::envelope;
+use crate::log::envelope::{self, ENVELOPE_BYTES, NotRecord};
 use crate::log::parts::{ImportPart, Parts};
 use crate::log::{self, Kind, Position, Record};
 use crate::name::RrdName;
@@ -201,10 +201,28 @@ fn check_whole(records: &[u8], from: Position, owner: u32) -> Result<(), String>
     if let Some(stranger) = envelope::records(records, from).find(|record| record.owner != owner) {
         return Err(format!("the primary sent a record at {} of another shard or store", stranger.position));
     }
+    if let Some(newer) = newer(records, from) {
+        return Err(format!("a newer program wrote the record at {newer}: use that one here, too"));
+    }
     match survey(records, from).applicable {
         count if count == records.len() => Ok(()),
         count => Err(format!("the primary sent a part of a record or import at {}", from.plus(count as u64))),
     }
+}
+
+/// Where the first record is that only a newer program knows. It says nothing against this copy.
+fn newer(records: &[u8], from: Position) -> Option<Position> {
+    let mut place = from;
+    for record in envelope::records(records, from) {
+        if record.kind == Kind::Behaviour {
+            return Some(record.position);
+        }
+        place = record.end;
+    }
+    let rest = &records[(place.offset - from.offset) as usize..];
+    let length = (rest.len() >= ENVELOPE_BYTES).then(|| envelope::peek(rest, place).ok()).flatten()?;
+    let decoded = envelope::decode(rest.get(..length)?, place);
+    matches!(decoded, Err(NotRecord::Unknown { .. })).then_some(place)
 }
 
 /// What some bytes of a log have.
@@ -255,6 +273,23 @@ mod tests {
         let mut body = Vec::new();
         ImportPart { total: 6, offset, bytes: b"abc" }.encode(&mut body);
         body
+    }
+
+    #[test]
+    fn a_record_of_a_newer_program_is_refused_before_anything_is_applied() {
+        let known = log(&[(Kind::Delete, b"1"), (Kind::Behaviour, b""), (Kind::Delete, b"2")]);
+        let second = envelope::records(&known, FROM).nth(1).unwrap().position;
+        let mut unknown = known.clone();
+        let at = (second.offset - FROM.offset) as usize;
+        unknown[at + envelope::KIND_AT] = 200;
+        envelope::close(&mut unknown[at..at + ENVELOPE_BYTES]);
+        for records in [known, unknown] {
+            let error = check_whole(&records, FROM, OWNER).unwrap_err();
+            assert_eq!(
+                error,
+                format!("a newer program wrote the record at {second}: use that one here, too")
+            );
+        }
     }
 
     #[test]
