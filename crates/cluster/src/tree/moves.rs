@@ -61,9 +61,13 @@ impl Moved {
         self.written.is_empty()
     }
 
-    /// Whether an RRD gets or loses this name.
+    /// Whether an RRD gets or loses this name: perhaps one that has got it meanwhile, while its placeholder was moved on.
     pub(super) fn concerns(&self, name: &RrdName) -> bool {
-        self.written.contains_key(name) || self.origins.contains_key(name)
+        let is_lost = || {
+            self.numbers.contains_key(name)
+                && self.written.values().any(|written| self.later_name(written) == *name)
+        };
+        self.written.contains_key(name) || self.origins.contains_key(name) || is_lost()
     }
 
     /// What the placeholder of an RRD of this name is to say.

@@ -19,6 +19,8 @@ struct FakeRrds {
     all: Mutex<BTreeMap<RrdName, u32>>,
     removed: Mutex<Vec<u32>>,
     changes: AtomicU64,
+    /// How long each change takes, beside some milliseconds.
+    slowness_ms: AtomicU64,
     /// While set, no partition has a leader.
     is_away: AtomicBool,
 }
@@ -40,7 +42,9 @@ impl FakeRrds {
             return Err(StoreError::Unavailable("no leader".into()));
         }
         // The log takes its time.
-        std::thread::sleep(Duration::from_millis(self.changes.fetch_add(1, Ordering::SeqCst) % 4));
+        let millis =
+            self.changes.fetch_add(1, Ordering::SeqCst) % 4 + self.slowness_ms.load(Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(millis));
         Ok(lock(&self.all))
     }
 
@@ -211,6 +215,27 @@ fn directories_and_circles_are_moved() {
     }
     assert_eq!(["b/1", "b/2", "b/3"].map(|name| site.mark(name)), [Some(2), Some(3), Some(1)]);
     site.wait("the tree to follow", Site::is_settled);
+    assert!(lock(&site.rrds.removed).is_empty());
+}
+
+#[test]
+fn directories_exchange_their_names_while_the_log_is_slow() {
+    let site = Site::start();
+    fs::create_dir(site.path("b")).unwrap();
+    (15..30).for_each(|number| {
+        fs::rename(site.path(&format!("a/{number}")), site.path(&format!("b/{number}"))).unwrap();
+    });
+    site.wait("half of them to be moved", |site| site.is_settled() && site.mark("b/15") == Some(15));
+    site.rrds.slowness_ms.store(600, Ordering::SeqCst);
+    for (from, to) in [("a", "t"), ("b", "a"), ("t", "b")] {
+        fs::rename(site.path(from), site.path(to)).unwrap();
+        // The first renames have begun.
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let place = |number: u32| (format!("{}/{number}", if number < 15 { "b" } else { "a" }), number);
+    let mut all: Vec<_> = (0..30).map(place).collect();
+    all.sort();
+    site.wait("the tree to follow", |site| site.is_settled() && site.rrds.marks() == all);
     assert!(lock(&site.rrds.removed).is_empty());
 }
 

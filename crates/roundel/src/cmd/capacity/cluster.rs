@@ -17,7 +17,7 @@ pub struct ClusterArguments {
     /// Say what a cluster of so many nodes needs, and its brokers: docs/cluster.md says what of that was measured
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000), conflicts_with_all = OF_ONE_MACHINE)]
     nodes: Option<u64>,
-    /// Nodes that have each RRD, as in [cluster]
+    /// Nodes that have each RRD (the key of the section `cluster`)
     #[arg(long, value_name = "COUNT", requires = "nodes", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=9))]
     replication: u64,
     /// Zones that the nodes are in, evenly
