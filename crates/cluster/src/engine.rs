@@ -360,6 +360,7 @@ impl Engine for ClusterEngine {
         recursive: bool,
         hold: Hold<'_>,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.catch_up_with_moves();
         self.hub.list(directory, recursive, hold)
     }
 

@@ -49,6 +49,11 @@ impl ClusterEngine {
         }
     }
 
+    /// The same for a list of names.
+    pub(super) fn catch_up_with_moves(&self) {
+        self.tree().inspect(|tree| tree.catch_up_with_moves());
+    }
+
     /// Writes the placeholder of an RRD that is about to be made.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use store::tree::Tree;
 
 use super::files::cannot_look;
 use super::moves::Written;
-use super::{NodeTree, Rrds, State};
+use super::{DOUBTFUL_MAX, NodeTree, Rrds, State};
 use crate::lock::lock;
 
 /// How long a request waits for changes of its names: what was moved is renamed by way of the log.
@@ -82,26 +82,40 @@ impl NodeTree {
         }
     }
 
-    #[cold]
-    fn follow_for(&self, rrds: &dyn Rrds, names: &[RrdName]) {
-        self.take_changes();
+    /// Follows what was done to the tree before this call, moves at least, for a list of names.
+    pub(crate) fn catch_up_with_moves(&self) {
+        if !self.is_quiet() {
+            self.take_changes();
+            self.wait_while(&|State { moved, .. }| !moved.is_empty());
+        }
+    }
+
+    /// Waits while something is so, but not for long; whether it is not so any more.
+    fn wait_while(&self, is_so: &dyn Fn(&State) -> bool) -> bool {
         let until = Instant::now() + PATIENCE;
-        // Which RRD is one whose placeholder is missing, is not sure while others have not got its name, or lost it.
-        let waits = |State { moved, removals, is_stopping, .. }: &State| {
-            let concerns = |name| moved.concerns(name) || (removals.contains(name) && !moved.is_empty());
-            !is_stopping && names.iter().any(concerns)
-        };
         let mut state = lock(&self.state);
-        while waits(&state) {
+        while is_so(&state) && !state.is_stopping {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                return false;
             }
             self.wake();
             state = self.followed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        drop(state);
-        self.remove_few(rrds, names);
+        true
+    }
+
+    #[cold]
+    fn follow_for(&self, rrds: &dyn Rrds, names: &[RrdName]) {
+        self.take_changes();
+        // Which RRD is one whose placeholder is missing, is not sure while others have not got its name, or lost it.
+        let waits = |State { moved, removals, .. }: &State| {
+            let concerns = |name| moved.concerns(name) || (removals.contains(name) && !moved.is_empty());
+            names.iter().any(concerns)
+        };
+        if self.wait_while(&waits) {
+            self.remove_few(rrds, names);
+        }
     }
 
     /// Reads what was done to the tree, and notes what is to be followed.
@@ -171,7 +185,7 @@ impl NodeTree {
             Ok(found) => found,
             Err(error) => return cannot_look(name, &error),
         };
-        let State { moved, removals, .. } = &mut *lock(&self.state);
+        let State { moved, removals, doubtful, .. } = &mut *lock(&self.state);
         match found {
             Found::Ours { rrd: number, name: written, .. } => {
                 let written = Written { name: written, number };
@@ -183,12 +197,15 @@ impl NodeTree {
             }
             Found::Nothing => {
                 moved.forget(name);
-                removals.note(name);
+                // Where another file stood, there is room for the placeholder now.
+                if removals.note(name) && doubtful.len() < DOUBTFUL_MAX {
+                    doubtful.insert(name.clone());
+                }
             }
             // What programs put there is theirs.
             Found::Foreign(_) | Found::RrdFile | Found::Unfinished | Found::Other => {
                 moved.forget(name);
-                removals.forget(name);
+                removals.note_other(name);
             }
         }
     }

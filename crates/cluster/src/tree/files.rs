@@ -164,6 +164,7 @@ impl NodeTree {
             Ok(true) => match self.write(name, &status.definition) {
                 Ok(()) => Settled::Written,
                 Err(PlaceholderError::Occupied { .. } | PlaceholderError::Foreign { .. }) => {
+                    lock(&self.state).removals.note_other(name);
                     return Settled::InTheWay;
                 }
                 Err(error) => {

@@ -25,8 +25,8 @@ const STROKE: Duration = Duration::from_secs(10);
 const COUNT_MIN: usize = 20;
 /// Events of one move come one after the other.
 const MOVE_TIME: Duration = Duration::from_millis(20);
-/// Own removals that are remembered until the kernel tells of them.
-const OWN_MAX: usize = 1 << 16;
+/// Own removals that are remembered until the kernel tells of them, and names of other files.
+const NAMES_MAX: usize = 1 << 16;
 
 /// What is missing, and what went of late.
 #[derive(Debug, Default)]
@@ -40,6 +40,8 @@ pub(super) struct Removals {
     recent: VecDeque<Instant>,
     /// Placeholders that this process has removed, because their RRDs were gone.
     own: HashSet<RrdName>,
+    /// Names at which other files stand: when those go, no placeholder is missing.
+    others: HashSet<RrdName>,
 }
 
 impl Removals {
@@ -57,24 +59,30 @@ impl Removals {
 
     /// Notes that this process is about to remove a placeholder.
     pub(super) fn note_own(&mut self, name: &RrdName) {
-        if self.own.len() >= OWN_MAX {
-            self.own.clear();
-        }
-        self.own.insert(name.clone());
+        remember(&mut self.own, name);
     }
 
-    /// Notes that no file stands at a name at which one was.
-    pub(super) fn note(&mut self, name: &RrdName) {
-        if !self.own.remove(name) {
+    /// Notes that another file stands at a name.
+    pub(super) fn note_other(&mut self, name: &RrdName) {
+        self.forget(name);
+        remember(&mut self.others, name);
+    }
+
+    /// Notes that no file stands at a name at which one was; whether that was another one than a placeholder.
+    pub(super) fn note(&mut self, name: &RrdName) -> bool {
+        let is_other = self.others.remove(name);
+        if !self.own.remove(name) && !is_other {
             let now = Instant::now();
             self.missing.insert(name.clone(), now);
             self.noted_at = Some(now);
         }
+        is_other
     }
 
     /// Notes that something stands at a name.
     pub(super) fn forget(&mut self, name: &RrdName) {
         self.own.remove(name);
+        self.others.remove(name);
         self.missing.remove(name);
     }
 
@@ -118,6 +126,13 @@ impl Removals {
         let count = count + self.count_recent();
         count <= COUNT_MIN || count as f64 <= self.max_share * all as f64
     }
+}
+
+fn remember(names: &mut HashSet<RrdName>, name: &RrdName) {
+    if names.len() >= NAMES_MAX {
+        names.clear();
+    }
+    names.insert(name.clone());
 }
 
 impl NodeTree {

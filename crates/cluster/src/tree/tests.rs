@@ -229,8 +229,9 @@ fn directories_exchange_their_names_while_the_log_is_slow() {
     site.rrds.slowness_ms.store(600, Ordering::SeqCst);
     for (from, to) in [("a", "t"), ("b", "a"), ("t", "b")] {
         fs::rename(site.path(from), site.path(to)).unwrap();
-        // The first renames have begun.
+        // The first renames have begun, and a request sees what was done.
         std::thread::sleep(Duration::from_millis(300));
+        site.ask(&["other"]);
     }
     let place = |number: u32| (format!("{}/{number}", if number < 15 { "b" } else { "a" }), number);
     let mut all: Vec<_> = (0..30).map(place).collect();
@@ -278,6 +279,19 @@ fn other_files_stay_and_two_nodes_need_two_trees() {
     assert!(site.path("a/notes.txt").exists());
     assert!(matches!(site.tree.place(&name("a/1"), &definition()), Err(StoreError::Placeholder(_))));
     assert_eq!(site.rrds.marks().len(), 30);
+    // When it goes, the RRD has its placeholder again, at this node or one that another node has made.
+    site.rrds.change().unwrap().insert(name("a/notes.txt"), 77);
+    site.wait("the tree to follow", |site| {
+        lock(&site.tree.names).iter().any(|one| one == name("a/notes.txt"))
+    });
+    site.ask(&["a/notes.txt"]);
+    fs::rename(site.path("a/notes.txt"), site.path("a/elsewhere.txt")).unwrap();
+    fs::remove_file(site.path("a/1")).unwrap();
+    assert_eq!((site.mark("a/notes.txt"), site.mark("a/1")), (Some(77), Some(1)));
+    site.wait("the placeholders", |site| site.files().len() == 31);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(site.rrds.marks().len(), 31);
+    fs::remove_file(site.path("a/elsewhere.txt")).unwrap();
     let other = NodeTree::open(site.directory.path(), "test", 0.1);
     assert!(other.is_err_and(|error| error.to_string().contains("another node has this tree")));
 }
