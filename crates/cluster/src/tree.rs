@@ -242,6 +242,7 @@ impl NodeTree {
                 self.wants_sweep.store(false, Ordering::SeqCst);
                 let begun = Instant::now();
                 self.sweep(rrds, &names);
+                self.note_busy();
                 listed.sweep_at = Some(Instant::now() + SWEEP_INTERVAL.max(begun.elapsed() * SWEEP_REST));
             }
             false => {

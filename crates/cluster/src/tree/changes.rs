@@ -180,7 +180,7 @@ impl NodeTree {
     }
 
     /// Notes what stands at a name.
-    fn sort(&self, name: &RrdName) {
+    pub(super) fn sort(&self, name: &RrdName) {
         let found = match self.placeholders.look(name) {
             Ok(found) => found,
             Err(error) => return cannot_look(name, &error),

@@ -114,9 +114,8 @@ impl NodeTree {
     pub(super) fn sweep(&self, rrds: &dyn Rrds, names: &NameSet) {
         match self.files() {
             Ok(files) => NameSet::of(&files).differences(names, &mut |name| {
-                // Those without a file are written below.
-                if !self.is_stopping() && matches!(self.placeholders.look(name), Ok(Found::Ours { .. })) {
-                    self.settle(rrds, name);
+                if !self.is_stopping() {
+                    self.settle_stray(rrds, name);
                 }
             }),
             Err(error) => tracing::warn!(%error, "cannot read the tree of placeholders"),
@@ -133,6 +132,19 @@ impl NodeTree {
             tally.note(&name, settled);
         }
         tally.report(self.placeholders.tree().path());
+    }
+
+    /// Follows what was moved or copied to a name while no one watched, or removes a placeholder of an RRD that is gone. A missing file is written later.
+    fn settle_stray(&self, rrds: &dyn Rrds, name: &RrdName) {
+        match self.placeholders.look(name) {
+            Ok(Found::Ours { name: written, .. }) if written != *name && rrds.status(&written).is_ok() => {
+                self.sort(name);
+            }
+            Ok(Found::Ours { .. }) => {
+                self.settle(rrds, name);
+            }
+            _ => {}
+        }
     }
 
     /// Has the file at a name be what the RRD of the name says, or no placeholder, if there is none.

@@ -115,15 +115,20 @@ impl Drop for Site {
     }
 }
 
+/// The tree of a node that begins.
+fn followed(directory: &Path, rrds: &Arc<FakeRrds>) -> Arc<NodeTree> {
+    let tree = Arc::new(NodeTree::open(directory, "test", 0.1).unwrap());
+    let found = Arc::clone(rrds);
+    tree.follow(Box::new(move || Some(Box::new(Arc::clone(&found)) as Box<dyn Rrds>))).unwrap();
+    tree
+}
+
 impl Site {
     fn start() -> Site {
         let rrds = Arc::new(FakeRrds::default());
         lock(&rrds.all).extend((0..30).map(|number| (name(&format!("a/{number}")), number)));
         let directory = tempfile::tempdir().unwrap();
-        let tree = Arc::new(NodeTree::open(directory.path(), "test", 0.1).unwrap());
-        let found = Arc::clone(&rrds);
-        tree.follow(Box::new(move || Some(Box::new(Arc::clone(&found)) as Box<dyn Rrds>))).unwrap();
-        let site = Site { rrds, tree, directory };
+        let site = Site { tree: followed(directory.path(), &rrds), rrds, directory };
         site.wait("the first placeholders", |site| site.files().len() == 30);
         site
     }
@@ -356,4 +361,32 @@ fn a_tree_that_is_removed_costs_no_rrd() {
     std::thread::sleep(Duration::from_secs(2));
     site.ask(&["a/3"]);
     assert_eq!(site.rrds.marks().len(), 30);
+}
+
+#[test]
+fn what_was_moved_meanwhile_is_followed_and_what_is_missing_is_written() {
+    let mut site = Site::start();
+    site.tree.stop();
+    fs::create_dir(site.path("b")).unwrap();
+    fs::rename(site.path("a/1"), site.path("b/1")).unwrap();
+    fs::copy(site.path("a/2"), site.path("b/2")).unwrap();
+    fs::remove_file(site.path("a/3")).unwrap();
+    {
+        let mut all = site.rrds.change().unwrap();
+        all.remove(&name("a/4"));
+        let mark = all.remove(&name("a/5")).unwrap();
+        all.insert(name("elsewhere"), mark);
+    }
+    // Of an RRD that is gone, whatever its file is called.
+    fs::rename(site.path("a/4"), site.path("b/4")).unwrap();
+    let Site { rrds, directory, .. } = &site;
+    // Another node has the tree until then.
+    let path = directory.path().to_owned();
+    let rrds = Arc::clone(rrds);
+    site.tree = Arc::new(NodeTree::open(tempfile::tempdir().unwrap().path(), "test", 0.1).unwrap());
+    site.tree = followed(&path, &rrds);
+    site.wait("the tree to follow", |site| site.is_settled() && site.mark("b/2") == Some(2));
+    assert_eq!((site.mark("b/1"), site.mark("a/1"), site.mark("a/2")), (Some(1), None, Some(2)));
+    assert_eq!((site.mark("a/3"), site.mark("elsewhere"), site.mark("b/4")), (Some(3), Some(5), None));
+    assert!(lock(&site.rrds.removed).is_empty());
 }
