@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use store::disk::Disk;
 use store::engine::Engine;
@@ -216,8 +216,6 @@ struct State {
     sealed_for: Option<String>,
     /// The store that is open is to be put aside: why.
     aside: Option<String>,
-    /// When another replica took the lead from this one.
-    replaced: Option<Instant>,
 }
 
 /// Where a replica is in the log.

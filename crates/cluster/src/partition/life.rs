@@ -37,9 +37,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_BYTES_MIN: u64 = 256;
 /// How long a claim is waited for before another one.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(3);
-/// A replica that another one has just replaced does not claim the partition again so soon. Nodes that start at the same time do not know yet which of them should
-/// lead; with their next beats, three of which come in this time, they do.
-const REPLACED_REST: Duration = Duration::from_millis(1500);
 /// The pauses after a fault, from the first to the longest.
 const PAUSES: [Duration; 5] = [
     Duration::from_millis(200),
@@ -378,8 +375,7 @@ impl Life {
             }
             let wants = self.shared.wants_lead.load(Ordering::Acquire);
             let may_claim = state.is_caught_up && !state.leads && !state.accepted.is_sealed;
-            let rests = state.replaced.is_some_and(|replaced| replaced.elapsed() < REPLACED_REST);
-            if !wants || !may_claim || rests || self.waits_for_an_epoch() {
+            if !wants || !may_claim || self.waits_for_an_epoch() {
                 return Ok(());
             }
             (state.accepted.epoch + 1, state.accepted.whole)
@@ -521,7 +517,6 @@ impl Life {
         if led {
             let mut state = self.shared.state();
             state.settled = Settled { accepted, next: state.next };
-            state.replaced = Some(Instant::now());
             return Ok(Some(End::Resigned));
         }
         self.settle();

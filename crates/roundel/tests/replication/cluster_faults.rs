@@ -226,7 +226,7 @@ impl World {
                 lines.iter().filter(|line| line.starts_with("partition ")).collect();
             let ready = |line: &&String| line.matches(":ready").count() == 2 && !line.contains(" leader - ");
             let nodes = lines.iter().filter(|line| line.starts_with("node ") && line.contains(" alive "));
-            let shared = nodes.filter(|line| line.ends_with(" of 8")).count() == NODES;
+            let shared = nodes.filter(|line| line.contains(" of 8 ")).count() == NODES;
             Some(partitions.len() == PARTITIONS && partitions.iter().all(ready) && shared)
         };
         self.nodes.iter().all(|server| is_well(server).unwrap_or(false))
