@@ -195,9 +195,10 @@ impl Errand {
                 self.again();
             }
             Err(error) if self.is_unknown && was_done_before(&self.request, &error) => {
-                // It is, as far as the store knows; once that is in the log, it stays so.
+                // It is, as far as the store knows; once that is in the log, it stays so. This may be the store's own thread, which must not wait for itself.
                 self.request = Request::Sync;
-                self.go();
+                let hub = Arc::clone(&self.hub);
+                hub.retries.now(move || self.go());
             }
             result => (self.reply)(result),
         }

@@ -31,6 +31,7 @@ pub struct Unsteady {
     pub reads: AtomicU64,
     pub updates: AtomicU64,
     pub deletions: AtomicU64,
+    pub creations: AtomicU64,
 }
 
 impl Unsteady {
@@ -44,6 +45,7 @@ impl Unsteady {
             reads: AtomicU64::new(0),
             updates: AtomicU64::new(0),
             deletions: AtomicU64::new(0),
+            creations: AtomicU64::new(0),
         })
     }
 
@@ -82,6 +84,7 @@ impl Engine for Unsteady {
 
     fn create(&self, name: RrdName, request: CreateRequest, reply: Reply<Result<(), StoreError>>) {
         let lost = self.lose.lock().unwrap().clone();
+        self.creations.fetch_add(1, Ordering::SeqCst);
         self.store.create(name, request, Box::new(move |result| reply(lost.map_or(result, Err))));
     }
 
@@ -454,6 +457,27 @@ fn changes_that_cannot_be_repeated_are_not_when_their_outcome_is_unknown() {
     });
     assert_eq!(deleted, Ok(()));
     assert!(matches!(engine.delete(&name("d/a.rrd")), Err(StoreError::NoSuchRrd(_))));
+}
+
+/// The second attempt finds that the first one did it, and waits until that is in the log: not on the thread of the store, which would wait for itself.
+#[test]
+fn a_creation_whose_answer_was_lost_is_done_by_a_store_of_this_node() {
+    let (mut world, store) = two_nodes(&options());
+    *store.lose.lock().unwrap() = Some(StoreError::NotReplicated("no follower"));
+    let engine = Arc::new(world.engines.remove(1));
+    let (sender, ended) = mpsc::channel();
+    let creating = Arc::clone(&engine);
+    std::thread::spawn(move || sender.send(create(&*creating, "d/a.rrd", ARGS, true)));
+    while store.creations.load(Ordering::SeqCst) < 1 {
+        std::thread::yield_now();
+    }
+    *store.lose.lock().unwrap() = None;
+    let created = ended.recv_timeout(Duration::from_secs(20));
+    if created.is_err() {
+        // They would wait for the store, too.
+        std::mem::forget((world, engine));
+    }
+    assert_eq!(created, Ok(Ok(())));
 }
 
 #[test]
