@@ -214,6 +214,8 @@ struct State {
     fault: Option<String>,
     /// The log in which the partition goes on.
     sealed_for: Option<String>,
+    /// The mark on the disk says so, too: from there on this replica can be started with that log.
+    seal_is_marked: bool,
     /// The store that is open is to be put aside: why.
     aside: Option<String>,
 }
@@ -348,7 +350,7 @@ impl Replica {
             next: state.settled.next,
             end: state.settled.accepted.whole,
             seen_end: state.seen_end,
-            sealed_for: state.sealed_for.clone().filter(|_| state.settled.accepted.is_sealed),
+            sealed_for: state.sealed_for.clone().filter(|_| state.seal_is_marked),
             fault: state.fault.clone(),
         }
     }

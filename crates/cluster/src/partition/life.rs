@@ -233,8 +233,12 @@ impl Life {
         }
         let end = settled.accepted.whole;
         let life = begin_life(shared, settled);
-        shared.state().sealed_for =
+        let sealed_for =
             mark.as_ref().and_then(|mark| mark.sealed_for.clone()).filter(|_| settled.accepted.is_sealed);
+        {
+            let mut state = shared.state();
+            (state.seal_is_marked, state.sealed_for) = (sealed_for.is_some(), sealed_for);
+        }
         let engine = Arc::new(open_store(shared, &disk, &identity, life, end)?);
         let here = engine.moment().first().copied().unwrap_or_default();
         if here != end {

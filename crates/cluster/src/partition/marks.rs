@@ -48,7 +48,9 @@ impl Shared {
         let _turn = lock(&self.marking);
         let mark = self.mark(identity);
         sync()?;
-        mark.store(disk)
+        mark.store(disk)?;
+        self.state().seal_is_marked = mark.sealed_for.is_some();
+        Ok(())
     }
 
     /// The mark of the last settled moment.

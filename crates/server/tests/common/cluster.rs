@@ -38,11 +38,14 @@ pub fn front_end(directory: &Path) -> (Arc<dyn Engine>, Arc<dyn Engine>) {
     let (OpenedNode { engine, node, .. }, OpenedNode { engine: other, .. }) = (open("a"), open("b"));
     let is_well = |node: &Node| {
         let members = node.members();
-        (0..node.partitions())
-            .all(|partition| members.leader(partition).is_some() && members.ready_count(partition) == 2)
+        // The first to be ready leads all, until the other one takes its share: an update that is on its way then is sent again.
+        (0..node.partitions()).all(|partition| {
+            let leader = members.leader(partition).map(|known| &*known.beat.name);
+            leader.is_some() && leader == members.candidate(partition) && members.ready_count(partition) == 2
+        })
     };
-    oracle::wait_until("all partitions to have a leader and two replicas", || is_well(&node));
-    // Nodes that start at the same time may still take leads from each other; an update that is on its way then is sent again.
-    std::thread::sleep(Duration::from_secs(3));
+    oracle::wait_until("all partitions to have two replicas, and the leader that they should have", || {
+        is_well(&node)
+    });
     (engine, other)
 }
