@@ -107,10 +107,10 @@ pub trait LogCopy: Replica {
     /// When it does not follow, or is stopping.
     fn lead(&self, epoch: u32) -> Result<(), StoreError>;
     /// Writes a hash of some RRDs to the log, which copies compare with theirs: one that differs takes no more of the log. The next call
-    /// takes the next RRDs.
+    /// takes the next RRDs. Waits for nothing.
     ///
     /// # Errors
-    /// When nothing can be logged.
+    /// When the store is stopping.
     fn check_copies(&self) -> Result<(), StoreError>;
     /// Has all copies hash the RRDs of some ids, with all of their rows, at one position of the log, and keep the hashes under a number. Only small
     /// ranges are taken at once, so that updates go on; answered when copies have it, too.

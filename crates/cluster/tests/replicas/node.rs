@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use roundel_cluster::log::{LogError, LogReader, ReplicatedLog};
@@ -119,7 +119,9 @@ fn fill(nodes: &[&Node], partitions: u32) {
         };
         let definition = parse_create(&options, &["DS:x:GAUGE:10:U:U", "RRA:LAST:0:1:100"]).unwrap();
         let request = CreateRequest { definition, start: 1000, no_overwrite: true };
-        engine.create(name.clone(), request, Box::new(|made| made.unwrap()));
+        let (sender, made) = mpsc::channel();
+        engine.create(name.clone(), request, Box::new(move |result| drop(sender.send(result))));
+        made.recv().unwrap().unwrap();
         engine.updatev(&name, format!("1001:{number} 1002:7").as_bytes()).unwrap();
     }
     let gone = RrdName::new(b"host-7/x.rrd").unwrap();
@@ -155,6 +157,8 @@ fn move_to(partitions: u32) {
     let root = tempfile::tempdir().unwrap();
     let (log, next) = (SimLog::new(2, PARTITIONS as usize + 1), SimLog::new(3, partitions as usize + 1));
     let (a, b) = (start(root.path(), "a", "east", &log.node()), start(root.path(), "b", "west", &log.node()));
+    // The first to be ready leads all until the other one takes its share; what is on its way then fails.
+    wait_for("two leads each", &[&a, &b], || leads(&a) == 2 && leads(&b) == 2);
     fill(&[&a, &b], PARTITIONS);
     let is_level = |partition| {
         let ends: Vec<_> =

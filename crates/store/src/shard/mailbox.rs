@@ -82,6 +82,23 @@ impl<Command, Priority> Mailbox<Command, Priority> {
             lanes = self.emptied.wait(lanes).unwrap_or_else(PoisonError::into_inner);
             lanes.senders_wait -= 1;
         }
+        self.push(lanes, command, bytes)
+    }
+
+    /// Sends a command without waiting, also when the lane is full: for a thread on which the owner may wait to empty it, and that sends few.
+    ///
+    /// # Errors
+    /// [`Closed`] with the command.
+    pub fn send_command_at_once(&self, command: Command, bytes: usize) -> Result<(), Closed<Command>> {
+        self.push(self.lock(), command, bytes)
+    }
+
+    fn push(
+        &self,
+        mut lanes: MutexGuard<'_, Lanes<Command, Priority>>,
+        command: Command,
+        bytes: usize,
+    ) -> Result<(), Closed<Command>> {
         if lanes.closed {
             return Err(Closed(command));
         }

@@ -217,7 +217,14 @@ impl LogCopy for Stripes {
     }
 
     fn check_copies(&self) -> Result<(), StoreError> {
-        self.core.shards.iter().for_each(|shard| self.core.send(shard, Command::Check(Box::new(drop))));
+        for shard in &self.core.shards {
+            let command = Command::Check(Box::new(drop));
+            let bytes = command.bytes();
+            // The caller reads what the replicated log has accepted: a checkpoint may wait for that, and a full mailbox for the checkpoint.
+            if shard.shared.mailbox.send_command_at_once(command, bytes).is_err() {
+                return Err(StoreError::Stopping);
+            }
+        }
         Ok(())
     }
 
@@ -241,5 +248,42 @@ impl LogCopy for Stripes {
             Err(error) => Err(StoreError::Replica(format!("the log cannot be made durable: {error}"))),
         };
         self.files().try_for_each(sync)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::disk::sim::SimDisk;
+    use crate::stripes::Options;
+
+    #[test]
+    fn a_check_of_copies_does_not_wait_for_room_in_the_mailbox() {
+        let options = Options { shard_count: 1, ..Options::default() };
+        let store = Stripes::open(SimDisk::new(1).handle(), &options).unwrap();
+        let shard = &store.core.shards[0];
+        let (sender, sent) = mpsc::channel();
+        let is_sent = thread::scope(|scope| {
+            // While this thread reads, the worker executes nothing: it has taken the first of these at most.
+            let look = || {
+                shard.worker.look(|_| {
+                    for bytes in [64 << 10, 4 << 20] {
+                        let command = Command::Sync(Box::new(drop));
+                        assert!(shard.shared.mailbox.send_command(command, bytes).is_ok());
+                    }
+                    scope.spawn(|| sender.send(store.check_copies()));
+                    sent.recv_timeout(Duration::from_secs(20)).is_ok()
+                })
+            };
+            // It is replaying the log, which is empty, or makes a round.
+            std::iter::repeat_with(look).flatten().next().unwrap()
+        });
+        assert!(is_sent, "it waits for the worker, which may wait for the thread that sends it");
     }
 }
