@@ -14,7 +14,7 @@ use roundel_cluster::succession::{Move, SuccessionError, write_note};
 use roundel_cluster::{key, node::NodeError};
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
-use store::engine::{CreateRequest, Engine, StreamPosition};
+use store::engine::{CreateRequest, Engine, StoreError, StreamPosition};
 use store::name::RrdName;
 use store::stripes::Options;
 
@@ -100,34 +100,40 @@ fn nodes_share_the_partitions_and_take_over_from_each_other() {
 
 /// Some RRDs of two rows each in each partition, one of them in the trash, and the position of a stream.
 fn fill(nodes: &[&Node], partitions: u32) {
-    let leader = |partition| {
+    // The lead may move from one node to another meanwhile: an attempt whose answer was lost is made again, and refused if it was done.
+    let until = |partition, done: &dyn Fn(&dyn Engine) -> bool| {
         let mut replicas = nodes.iter().filter_map(|node| node.replica(partition));
-        replicas.find_map(|replica| replica.engine_and_epoch()).map(|(engine, _)| engine)
-    };
-    let wait = |partition| {
-        wait_for("led", nodes, || leader(partition).is_some());
-        leader(partition).unwrap()
+        let leader = replicas.find_map(|replica| replica.engine_and_epoch());
+        leader.is_some_and(|(engine, _)| done(&*engine) && engine.sync().is_ok())
     };
     for number in 0..60 {
         let text = format!("host-{number}/x.rrd");
         let name = RrdName::new(text.as_bytes()).unwrap();
-        let engine = wait(key::partition_of(text.as_bytes(), partitions));
         let options = CreateOptions {
             step: Step { units: 1, units_per_second: 1 },
             limits: Limits::STORE,
             file_name: b"x.rrd",
         };
         let definition = parse_create(&options, &["DS:x:GAUGE:10:U:U", "RRA:LAST:0:1:100"]).unwrap();
-        let request = CreateRequest { definition, start: 1000, no_overwrite: true };
-        let (sender, made) = mpsc::channel();
-        engine.create(name.clone(), request, Box::new(move |result| drop(sender.send(result))));
-        made.recv().unwrap().unwrap();
-        engine.updatev(&name, format!("1001:{number} 1002:7").as_bytes()).unwrap();
+        let is_filled = |engine: &dyn Engine| {
+            let request = CreateRequest { definition: definition.clone(), start: 1000, no_overwrite: true };
+            let (sender, made) = mpsc::channel();
+            engine.create(name.clone(), request, Box::new(move |result| drop(sender.send(result))));
+            let _ = made.recv();
+            let _ = engine.updatev(&name, format!("1001:{number} 1002:7").as_bytes());
+            engine.status(&name).is_ok_and(|status| status.last_update.whole == 1002)
+        };
+        wait_for("filled", nodes, || until(key::partition_of(text.as_bytes(), partitions), &is_filled));
     }
     let gone = RrdName::new(b"host-7/x.rrd").unwrap();
-    wait(key::partition_of(gone.as_bytes(), partitions)).delete(&gone).unwrap();
+    let is_gone = |engine: &dyn Engine| {
+        let _ = engine.delete(&gone);
+        matches!(engine.status(&gone), Err(StoreError::NoSuchRrd(_)))
+    };
+    wait_for("deleted", nodes, || until(key::partition_of(gone.as_bytes(), partitions), &is_gone));
     let position = StreamPosition { epoch: 3, sequence: 9 };
-    wait(key::of_directory(b"agent", partitions)).set_stream_position(b"agent", position).unwrap();
+    let is_noted = |engine: &dyn Engine| engine.set_stream_position(b"agent", position).is_ok();
+    wait_for("noted", nodes, || until(key::of_directory(b"agent", partitions), &is_noted));
 }
 
 /// What the nodes have, by name; all replicas of a partition have the same.
