@@ -220,6 +220,16 @@ impl Members {
             .map(|(_, known)| known)
     }
 
+    /// The same on a node whose replica has read that a writer leads in an epoch, which may be newer than any beat.
+    pub fn leader_since(&self, partition: u32, read: Option<(u32, WriterId)>) -> Option<&Known> {
+        let heard = self.leader(partition);
+        let Some((epoch, writer)) = read else { return heard };
+        match heard.and_then(|known| known.leads(partition)) >= Some(epoch) {
+            true => heard,
+            false => self.nodes.values().find(|known| known.writer == writer && known.is_alive()).or(heard),
+        }
+    }
+
     /// The node that should lead a partition: the first of the plan that lives and is ready; if there is none, any that is ready.
     pub fn candidate(&self, partition: u32) -> Option<&str> {
         let is_ready = |known: &&Known| {

@@ -329,13 +329,16 @@ impl Routes for Node {
 
     fn route(&self, partition: u32) -> Route {
         let own = self.name();
-        let leads_here = self.replica(partition).is_some_and(|replica| replica.leads());
+        let replica = self.replica(partition);
+        let leads_here = replica.as_ref().is_some_and(|replica| replica.leads());
+        let read = replica.and_then(|replica| replica.led_by());
         let members = lock(&self.inner.members);
         let address = |known: &Known| NodeAddress {
             name: known.beat.name.clone(),
             address: known.beat.address.clone(),
         };
-        let leader = members.leader(partition).filter(|known| known.beat.name != own || leads_here);
+        let leader =
+            members.leader_since(partition, read).filter(|known| known.beat.name != own || leads_here);
         let is_follower = |known: &&Known| {
             known.beat.name != own
                 && leader.is_none_or(|leader| leader.beat.name != known.beat.name)

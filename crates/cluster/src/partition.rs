@@ -333,6 +333,12 @@ impl Replica {
         let _ = self.shared.seals_for.set(next.to_owned());
     }
 
+    /// The epoch up to which it has read, and who leads in it; `None` when no one does any more in this log.
+    pub fn led_by(&self) -> Option<(u32, WriterId)> {
+        let accepted = self.shared.state().accepted;
+        (!accepted.is_sealed).then_some((accepted.epoch, accepted.leader))
+    }
+
     /// Where it is now.
     pub fn place(&self) -> Place {
         let state = self.shared.state();

@@ -216,22 +216,36 @@ impl Move {
 
     fn status(&self) -> MoveStatus {
         let is_unheard = |name: &&String| !self.nodes.contains_key(*name);
-        let silent = self.expected.iter().filter(is_unheard).cloned().collect();
-        let mut status = MoveStatus { silent, ..MoveStatus::default() };
-        let mut stages = vec![Stage::Open; self.partitions as usize];
-        for (name, (beat, said)) in &self.nodes {
-            if beat.is_leaving || said.elapsed() > SILENCE {
+        let silent: Vec<String> = self.expected.iter().filter(is_unheard).cloned().collect();
+        let beats =
+            self.nodes.values().map(|(beat, said)| (beat, !beat.is_leaving && said.elapsed() <= SILENCE));
+        let mut status = MoveStatus::of(self.partitions, beats);
+        status.silent.splice(0..0, silent);
+        status.is_done &= self.began.elapsed() > ACQUAINTANCE;
+        status
+    }
+}
+
+impl MoveStatus {
+    /// How far nodes are, of which each has said a beat last, and lives or not.
+    pub fn of<'b>(partitions: u32, beats: impl Iterator<Item = (&'b Beat, bool)>) -> MoveStatus {
+        let mut status = MoveStatus::default();
+        let mut stages = vec![Stage::Open; partitions as usize];
+        for (beat, is_alive) in beats {
+            if !is_alive {
                 if !beat.replicas.is_empty() {
-                    status.silent.push(name.clone());
+                    status.silent.push(beat.name.clone());
                 }
                 continue;
             }
-            status.troubles.extend(beat.trouble.as_ref().map(|why| format!("{name}: {why}")));
+            status.troubles.extend(beat.trouble.as_ref().map(|why| format!("{}: {why}", beat.name)));
             for replica in &beat.replicas {
                 status.replicas += 1;
                 match replica.stage {
                     Stage::Prepared => status.ready += 1,
-                    Stage::Sealed | Stage::Open => status.waiting.push((name.clone(), replica.partition)),
+                    Stage::Sealed | Stage::Open => {
+                        status.waiting.push((beat.name.clone(), replica.partition));
+                    }
                 }
                 if let Some(stage) = stages.get_mut(replica.partition as usize) {
                     *stage = replica.stage.max(*stage);
@@ -240,9 +254,7 @@ impl Move {
         }
         let with = |least: Stage| stages.iter().filter(|stage| **stage >= least).count() as u32;
         (status.sealed, status.prepared) = (with(Stage::Sealed), with(Stage::Prepared));
-        status.is_done = self.began.elapsed() > ACQUAINTANCE
-            && status.prepared == self.partitions
-            && status.ready == status.replicas;
+        status.is_done = status.prepared == partitions && status.ready == status.replicas;
         status
     }
 }

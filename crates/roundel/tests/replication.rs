@@ -308,6 +308,10 @@ fn a_follower_without_its_log_is_copied_again_and_another_store_is_refused() {
     for _ in 0..100 {
         update_much(a, &mut second);
     }
+    let beginning = |shard: std::io::Result<std::fs::DirEntry>| {
+        shard.unwrap().path().join("log-00000000-0000000000000000").exists()
+    };
+    wait_until("the end of the log that it lacks", || !std::fs::read_dir(a.store()).unwrap().any(beginning));
     b.start();
     wait_until("a new copy", || b.say("LAST x.rrd") == format!("0 {second}"));
     assert!(b.log().contains("it is copied again"), "{}", b.log());

@@ -5,6 +5,7 @@ pub mod backed;
 mod comparison;
 mod figures;
 mod spooled;
+mod succession;
 mod view;
 
 use std::net::TcpListener;
@@ -26,10 +27,11 @@ use cluster::tls::NodeTls;
 use cluster::tree::NodeTree;
 use store::stripes;
 
-pub use cluster::succession::{Move, MoveStatus};
+pub use cluster::succession::MoveStatus;
 use figures::move_text;
 pub use figures::{ClusterCollector, problems};
 pub use spooled::SpoolCollector;
+pub use succession::begin_move;
 pub use view::ClusterView;
 
 /// Partitions of a log that is made in a directory: those of a small cluster, and one for the nodes.

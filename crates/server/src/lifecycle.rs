@@ -211,6 +211,7 @@ fn open_service(
         }
         let _ = service.metrics.node.set(ClusterCollector(Arc::clone(&node)));
         let _ = service.node.set(node);
+        settings.cluster.iter().for_each(|cluster| drop(service.cluster.set(cluster.clone())));
     }
     if let Some(directory) = settings.snapshots.take() {
         let _ = service.snapshots.set(directory);

@@ -16,6 +16,7 @@ use crate::access::guard::Guard;
 use crate::access::{Access, Principal};
 use crate::agents::seen::SeenAgents;
 use crate::budget::MemoryBudget;
+use crate::cluster::ClusterSettings;
 use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::fence::Fence;
 use crate::connection::command::Wait;
@@ -85,6 +86,8 @@ pub struct Service {
     pub snapshots: Arc<OnceLock<PathBuf>>,
     /// What this server is of a cluster; not set: it is no node.
     pub node: Arc<OnceLock<Arc<Node>>>,
+    /// How it is one.
+    pub cluster: Arc<OnceLock<ClusterSettings>>,
     /// Permits for connections with their own thread.
     pub threads: Arc<Semaphore>,
     /// Agents that have been seen.
@@ -155,6 +158,7 @@ impl Service {
             flush_all: FlushAll::default(),
             snapshots: Arc::default(),
             node: Arc::default(),
+            cluster: Arc::default(),
             ingest: Arc::clone(&metrics.ingest),
             metrics,
             connection_limits: Arc::new(ConnectionLimits::with_total(
@@ -216,6 +220,7 @@ impl Service {
             scrub: Arc::clone(&self.scrub),
             snapshots: Arc::clone(&self.snapshots),
             node: Arc::clone(&self.node),
+            cluster: Arc::clone(&self.cluster),
             ingest: Arc::clone(&self.ingest),
             threads: Arc::clone(&self.threads),
             agents: Arc::clone(&self.agents),

@@ -3,6 +3,7 @@
 //! A follower may be a little late. So what it finds is an answer, but that it finds nothing is one only if no other replica answers. A replica of this node
 //! that has not caught up since it was opened, or stands still, may lack hours: it answers only when no other one has for a while.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -25,6 +26,9 @@ const GRACE: u32 = 10;
 
 /// In the time of a read, this part goes by before a replica is asked that has not caught up.
 const OTHERS_FIRST: u32 = 3;
+
+/// So often in a round, a node is asked that another one takes for the leader.
+const HINTS_MAX: u32 = 3;
 
 /// A replica that can be asked.
 enum Replica {
@@ -137,7 +141,6 @@ impl Read<'_> {
         None
     }
 
-    /// Asks one replica after the other, each when those before it were given their time.
     /// Has a store of this node answer.
     fn answer_here(&self, engine: &dyn Engine) -> Result<Aged, StoreError> {
         // As of before it is read.
@@ -145,9 +148,12 @@ impl Read<'_> {
         execute::answer(engine, self.request.clone()).map(|answer| Aged { answer, age })
     }
 
+    /// Asks one replica after the other, each when those before it were given their time.
     fn round(&mut self) -> Option<Result<Aged, StoreError>> {
         let hedge = self.hub.options.hedge;
-        for replica in self.replicas() {
+        let mut replicas = VecDeque::from(self.replicas());
+        let mut hints = 0;
+        while let Some(replica) = replicas.pop_front() {
             match replica {
                 Replica::Leader(node) => self.ask(node, true),
                 Replica::Follower(node) => self.ask(node, false),
@@ -159,6 +165,13 @@ impl Read<'_> {
             }
             if let Some(answer) = self.wait(Instant::now() + hedge) {
                 return Some(answer);
+            }
+            // A node that does not lead has said who does. That one has what a client has just written, so it is asked before any follower.
+            if hints < HINTS_MAX
+                && let Some(leader) = self.trial.hint.take()
+            {
+                hints += 1;
+                replicas.push_front(Replica::Leader(leader));
             }
         }
         // All were asked.

@@ -353,6 +353,31 @@ fn a_node_that_does_not_lead_says_who_does() {
 }
 
 #[test]
+fn the_leader_that_another_node_names_is_asked_before_a_follower() {
+    let slow = ClusterOptions { hedge: Duration::from_secs(10), ..options() };
+    let world = World::new(3, 1, &slow);
+    create(&world.engines[0], "d/a.rrd", ARGS, true).unwrap();
+    let line = [("d/a.rrd".to_owned(), format!("{}:1", START + 10))];
+    assert_eq!(texts(&update(&world.engines[0], &line)), []);
+    // Node 2 has a replica without that update, and believes that node 1 leads, which knows better.
+    let directory = tempfile::tempdir().unwrap();
+    let late: Arc<dyn Engine> = Arc::new(stripes(directory.path()));
+    create(&*late, "d/a.rrd", ARGS, true).unwrap();
+    let wrong = Arc::new(Mutex::new(crate::world::Map {
+        addresses: world.map.lock().unwrap().addresses.clone(),
+        leaders: vec![Some(1)],
+        followers: vec![vec![2]],
+        stores: vec![vec![None], vec![None], vec![Some(late)]],
+        late: None,
+        old: None,
+    }));
+    let routes = Arc::new(crate::world::NodeRoutes { node: 2, map: wrong });
+    let member = crate::world::member(2, crate::world::SECRET);
+    let engine = roundel_cluster::engine::ClusterEngine::start(routes, member, slow).unwrap();
+    assert_eq!(engine.snapshot(&name("d/a.rrd")).unwrap().last_update().whole, START + 10);
+}
+
+#[test]
 fn a_follower_answers_while_the_leader_is_slow_or_unknown() {
     // A hedge of no time: whether the leader is slow is not measured.
     let quick = ClusterOptions { hedge: Duration::ZERO, ..options() };

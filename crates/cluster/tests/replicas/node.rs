@@ -98,6 +98,25 @@ fn nodes_share_the_partitions_and_take_over_from_each_other() {
     assert!(a.members().node("b").is_some_and(|known| !Known::is_alive(known)));
 }
 
+#[test]
+fn a_leader_that_is_replaced_knows_at_once_by_whom() {
+    let root = tempfile::tempdir().unwrap();
+    let log = SimLog::new(4, PARTITIONS as usize + 1);
+    // Beats so rare that none comes between the two looks.
+    let rarely =
+        |name, zone| NodeOptions { beat: Duration::from_millis(700), ..options(root.path(), name, zone) };
+    let start = |options| Node::start(options, log.node() as Arc<dyn ReplicatedLog>).unwrap();
+    let a = start(rarely("a", "east"));
+    wait_for("all with one", &[&a], || leads(&a) == 4);
+    let b = start(rarely("b", "west"));
+    let replaced = || {
+        let all = a.replicas();
+        all.into_iter().find(|(_, replica)| !replica.leads()).map(|(partition, _)| a.route(partition).leader)
+    };
+    wait_for("a share", &[&a, &b], || replaced().is_some());
+    assert_eq!(replaced().flatten().map(|leader| leader.name).as_deref(), Some("b"));
+}
+
 /// Some RRDs of two rows each in each partition, one of them in the trash, and the position of a stream.
 fn fill(nodes: &[&Node], partitions: u32) {
     // The lead may move from one node to another meanwhile: an attempt whose answer was lost is made again, and refused if it was done.

@@ -509,6 +509,54 @@ fn a_cluster_goes_on_in_another_log_and_in_more_partitions_without_losing_a_row(
     assert!(!same.contains("differs"), "{same}");
 }
 
+#[test]
+fn the_page_has_a_cluster_go_on_in_another_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut nodes = ["a", "b"].map(|name| node(dir.path(), name));
+    let http = free_port();
+    nodes[0].more(&format!("[http]\nlisten = ['127.0.0.1:{http}']\n"));
+    nodes.iter_mut().for_each(Server::start);
+    wait_until("the cluster to be well", || are_well(&nodes[0], &["a", "b"]));
+    create_all(&nodes[0]);
+    update_all(&nodes[0], 1);
+    let next = nodes[0].path("next.toml");
+    let config = std::fs::read_to_string(nodes[0].path("roundel.toml")).unwrap();
+    std::fs::write(&next, config.replace("/log'", "/log-2'")).unwrap();
+    nodes[0].tool(&["cluster", "topic", "--config", &next.display().to_string(), "--partitions", "16"]);
+
+    let page = || http_get(http, "/cluster").unwrap();
+    assert!(page().contains("now it is “log”"), "{}", page());
+    let own = format!("http://localhost:{http}");
+    let form = |fields: &str, origin: &str| http_post_form(http, "/cluster", fields, origin).unwrap();
+    let split = "do=split&log=log-2";
+    for (fields, origin, status, why) in [
+        (split, "http://elsewhere.example", 403, "only operated from this server"),
+        ("do=split", &own, 400, "with a log"),
+        ("do=drain&log=log-2", &own, 400, "with a log"),
+        ("do=split&log=..%2Flog-2", &own, 400, "is no name of a log"),
+        ("do=split&log=log-3", &own, 409, "roundel cluster topic makes it"),
+        ("do=split&log=log", &own, 409, "the one that the cluster has now"),
+        ("do=seal&log=log-2", &own, 409, "use roundel cluster split"),
+    ] {
+        let said = form(fields, origin);
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")) && said.contains(why), "{fields}: {said}");
+    }
+    update_all(&nodes[1], 2);
+    assert!(page().contains("8 partitions, all led"), "nothing was changed: {}", page());
+    let said = form(split, &own);
+    assert!(said.starts_with("HTTP/1.1 303"), "{said}");
+    let ready = "8 of 8 are sealed, and 16 of 16 replicas are ready for it. Give each node the configuration";
+    wait_until("all to be ready", || page().contains(ready) && !page().contains("value=\"split\""));
+    for node in &mut nodes {
+        node.stop();
+        node.set_log("/log'", "/log-2'");
+        node.start();
+    }
+    wait_until("the cluster to be well", || are_all_well(&nodes[0], &["a", "b"], 16));
+    check_all(&nodes[1], 2);
+    assert!(page().contains("now it is “log-2”"), "{}", page());
+}
+
 /// A node that is sealed, and one that lacks its store, with the former log and with the next one.
 #[test]
 fn what_waits_for_another_log_says_so() {

@@ -7,6 +7,7 @@ use cluster::members::{Members, Succession};
 use cluster::node::Node;
 use cluster::partition::{ReplicaCounts, ReplicaStatus};
 use cluster::routes::Routes;
+use cluster::succession::MoveStatus;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -103,10 +104,20 @@ impl Lacking {
 
 /// How far a cluster is on its way to another log, as this node knows it.
 pub(super) fn move_text(succession: &Succession, members: &Members, partitions: u32) -> String {
-    let sealed = (0..partitions).filter(|&partition| members.is_sealed(partition)).count();
+    let beats = members.nodes().map(|known| (&known.beat, known.is_alive()));
+    let MoveStatus { sealed, replicas, ready, silent, is_done, .. } = MoveStatus::of(partitions, beats);
+    let advice = match (is_done, silent.is_empty()) {
+        (false, _) => "Once all are, this says so, and the nodes are to be started with that log".to_owned(),
+        (true, true) => "Give each node the configuration that names that log, and restart it".to_owned(),
+        (true, false) => format!(
+            "But start {} with the present log once more: what is not sealed, or divided, cannot go on. Then give each node the configuration that names \
+             that log, and restart it",
+            silent.join(", ")
+        ),
+    };
     format!(
-        "The cluster goes on in the log \"{}\" with {} partitions: {sealed} of {partitions} are sealed. Changes wait, and are refused after some seconds, \
-         until the nodes are started with that log; roundel cluster seal, or split, says when they may be",
+        "The cluster goes on in the log \"{}\" with {} partitions: {sealed} of {partitions} are sealed, and {ready} of {replicas} replicas are ready for \
+         it. {advice}. Until then changes wait, and are refused after some seconds",
         succession.next, succession.partitions
     )
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use server::cluster::{Move, MoveStatus};
+use server::cluster::{MoveStatus, begin_move};
 
 use super::{Result, cluster_of};
 use crate::cmd::print;
@@ -57,10 +57,7 @@ pub fn run(arguments: &SuccessionArguments, splits: bool) -> Result {
             arguments.next.display()
         ));
     }
-    let log = present.open_log().map_err(|error| format!("the present log: {error}"))?;
-    let made = |error| format!("the next log: {error}; roundel cluster topic makes it");
-    let next = next.open_log().map_err(made)?;
-    let mut moved = Move::begin(&*log, &*next, splits).map_err(|error| error.to_string())?;
+    let mut moved = begin_move(&present, &next, splits)?;
     let bar = bar();
     let mut told = Instant::now();
     let status = loop {
@@ -77,7 +74,7 @@ pub fn run(arguments: &SuccessionArguments, splits: bool) -> Result {
         }
     };
     bar.finish_and_clear();
-    let Move { succession, partitions, .. } = &moved;
+    let (succession, partitions) = (&moved.succession, moved.partitions);
     let silent = match status.silent.is_empty() {
         true => String::new(),
         false => format!(

@@ -1,4 +1,4 @@
-//! The cluster that this server is a node of: what `roundel cluster status` shows, with its drain and fill, and `verify`.
+//! The cluster that this server is a node of: what `roundel cluster status` shows, and what `drain`, `fill`, `verify`, `seal` and `split` do.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use cluster::node::Node;
 use serde_json::Value;
 
 use super::{Frame, Site, answer};
-use crate::cluster::ClusterView;
+use crate::cluster::{ClusterView, LogSettings, begin_move};
 use crate::http::Operating;
 use crate::http::failure::Failure;
 use crate::http::origin::{is_foreign, is_this_machine};
@@ -26,6 +26,10 @@ struct ClusterPage {
     frame: Frame,
     cluster: ClusterView,
     may_change: bool,
+    /// The present log, for who may have the cluster go on in another one.
+    log: Option<LogSettings>,
+    /// The cluster is on its way to another one.
+    moves: bool,
 }
 
 impl Site {
@@ -65,10 +69,13 @@ pub async fn cluster(
     let page = || {
         crate::http::api::query(&uri)?.finish()?;
         let may_change = may_operate(operating, &headers).is_ok();
+        let node = site.node()?;
         Ok(ClusterPage {
             frame: Frame::new("cluster", "Cluster"),
-            cluster: ClusterView::of(site.node()?),
+            cluster: ClusterView::of(node),
             may_change,
+            log: site.api.service.cluster.get().filter(|_| may_change).map(|cluster| cluster.log.clone()),
+            moves: node.members().succession().is_some(),
         })
     };
     answer(&headers, page())
@@ -83,33 +90,51 @@ pub async fn json(State(site): State<Site>, uri: Uri) -> Result<Response, Failur
         .into_response())
 }
 
-/// `POST /cluster`: a form with `do`, which is `drain`, `fill` or `verify`. What differs is kept, to be looked at first.
+/// `POST /cluster`: a form with `do`, which is `drain`, `fill`, `verify`, or, with the name of a `log`, `seal` or `split`. What differs is kept, to be
+/// looked at first.
 pub async fn change(
     State(site): State<Site>,
     Extension(operating): Extension<Operating>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let change = || {
+    let change = async || {
         let mut form = Query::parse(&body)?;
-        let what = form.text("do").unwrap_or_default();
+        let (what, log) = (form.text("do").unwrap_or_default(), form.text("log"));
         form.finish()?;
         let node = site.node()?;
         may_operate(operating, &headers)?;
-        match what.as_str() {
-            "drain" => site.api.service.drain(node, true),
-            "fill" => site.api.service.drain(node, false),
-            "verify" => {
+        match (what.as_str(), log) {
+            ("drain", None) => site.api.service.drain(node, true),
+            ("fill", None) => site.api.service.drain(node, false),
+            ("verify", None) => {
                 let begun = node.verify(VerifyOptions { keeps: true, ..VerifyOptions::default() });
-                begun.map_err(|why| Failure::new(StatusCode::CONFLICT, why))?;
+                begun.map_err(conflict)?;
                 site.api.service.operated("cluster verify", None);
             }
-            _ => return Err(Failure::bad("do is drain, fill or verify")),
+            ("seal", Some(log)) => site.api.work.run(|| go_on(&site, &log, false)).await?,
+            ("split", Some(log)) => site.api.work.run(|| go_on(&site, &log, true)).await?,
+            _ => return Err(Failure::bad("do is drain, fill or verify, or, with a log, seal or split")),
         }
         Ok(())
     };
-    match change() {
+    match change().await {
         Ok(()) => (StatusCode::SEE_OTHER, [(header::LOCATION, "/cluster")]).into_response(),
         Err(failure) => answer(&headers, Err::<ClusterPage, Failure>(failure)),
     }
+}
+
+fn conflict(why: String) -> Failure {
+    Failure::new(StatusCode::CONFLICT, why)
+}
+
+/// Has the cluster go on in the log of a name.
+fn go_on(site: &Site, log: &str, splits: bool) -> Result<(), Failure> {
+    let service = &site.api.service;
+    let Some(present) = service.cluster.get() else { return Ok(()) };
+    let next = present.with_log_named(log).map_err(Failure::bad)?;
+    begin_move(present, &next, splits).map_err(conflict)?;
+    tracing::warn!(log, splits, "an operator has the cluster go on in another log");
+    service.operated(if splits { "cluster split" } else { "cluster seal" }, Some(log));
+    Ok(())
 }
