@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::WriterId;
+use crate::message::{NO_WRITER, WriterId};
 use crate::plan::{Member, Plan};
 
 /// After so many own beats without one of another node, that is taken for dead: three seconds.
@@ -223,7 +223,8 @@ impl Members {
     /// The same on a node whose replica has read that a writer leads in an epoch, which may be newer than any beat.
     pub fn leader_since(&self, partition: u32, read: Option<(u32, WriterId)>) -> Option<&Known> {
         let heard = self.leader(partition);
-        let Some((epoch, writer)) = read else { return heard };
+        // What a log begins with names nodes of the former one, which may run with that still.
+        let Some((epoch, writer)) = read.filter(|(_, writer)| *writer != NO_WRITER) else { return heard };
         match heard.and_then(|known| known.leads(partition)) >= Some(epoch) {
             true => heard,
             false => self.nodes.values().find(|known| known.writer == writer && known.is_alive()).or(heard),
@@ -332,6 +333,13 @@ mod tests {
         members.take(3, beat("c", &[(0, 5, true)]));
         assert_eq!(members.leader(0).map(|known| known.writer), Some(3));
         assert_eq!(members.leader(1), None);
+        // A replica of this node may have read so before any beat says it.
+        let since = |read| members.leader_since(0, read).map(|known| known.writer);
+        assert_eq!([since(None), since(Some((5, 3))), since(Some((6, 2)))], [Some(3), Some(3), Some(2)]);
+        assert_eq!([since(Some((4, 2))), since(Some((6, 9)))], [Some(3), Some(3)]);
+        // No node leads that was only named at the beginning of a log.
+        members.take(NO_WRITER, beat("d", &[]));
+        assert_eq!(members.leader_since(1, Some((0, NO_WRITER))), None);
     }
 
     #[test]

@@ -333,7 +333,7 @@ impl Replica {
         let _ = self.shared.seals_for.set(next.to_owned());
     }
 
-    /// The epoch up to which it has read, and who leads in it; `None` when no one does any more in this log.
+    /// The epoch up to which it has read, and who leads in it, which may be none; `None` when none does any more in this log.
     pub fn led_by(&self) -> Option<(u32, WriterId)> {
         let accepted = self.shared.state().accepted;
         (!accepted.is_sealed).then_some((accepted.epoch, accepted.leader))

@@ -120,15 +120,33 @@ pub(super) fn enter(directory: &Path, log: &dyn ReplicatedLog, here: &Owner) -> 
                 kept.names(here)
             )));
         }
+        Some(kept) if kept.partitions > here.partitions => {
+            return Err(NodeError::OtherLog(format!(
+                "the replicas in \"{}\" are of the log {}, and the log now has fewer partitions: has this node gone on in that one already? Then give the \
+                 configuration that names it. Nothing was changed",
+                directory.display(),
+                kept.names(here)
+            )));
+        }
         Some(kept) if kept.partitions != here.partitions => take_parts(directory, kept, here)?,
         _ => {}
     }
     let strangers = strangers(directory, kept.as_ref(), here)?;
-    if let Some((_, first)) = strangers.first() {
+    let sealed = |stranger: &Stranger| Some((stranger.path.clone(), stranger.sealed_for.clone()?));
+    if let Some((path, next)) = strangers.iter().find_map(sealed) {
+        // Another log may have been prepared, too, when two commands were given at once: it says that it goes on after the same one.
+        return Err(NodeError::OtherLog(format!(
+            "the replica in \"{}\" was sealed for the log \"{next}\", in which the cluster goes on, and the log is now \"{}\": give the configuration that \
+             names that one. Nothing was changed",
+            path.display(),
+            here.log
+        )));
+    }
+    if let Some(Stranger { log: first, .. }) = strangers.first() {
         // With a mistyped topic nodes would begin with nothing, and what they have would be in the way.
         let before = continued(log)?;
-        let mut others = strangers.iter().filter(|(_, own)| before.as_ref() != Some(own));
-        if let Some((path, own)) = others.next() {
+        let mut others = strangers.iter().filter(|stranger| before.as_ref() != Some(&stranger.log));
+        if let Some(Stranger { path, log: own, .. }) = others.next() {
             return Err(NodeError::OtherLog(format!(
                 "the replica in \"{}\" is of the log \"{own}\", and the log is now \"{}\", which was not made to go on after that one (roundel cluster seal): is another \
                  topic meant, or was it made again? Nothing was changed",
@@ -144,8 +162,17 @@ pub(super) fn enter(directory: &Path, log: &dyn ReplicatedLog, here: &Owner) -> 
     }
 }
 
-/// The replicas that are neither of this log nor sealed for it, with the log that each is of. One that has no mark yet is of the log that was there before.
-fn strangers(directory: &Path, kept: Option<&Owner>, here: &Owner) -> io::Result<Vec<(PathBuf, String)>> {
+/// A replica that is neither of the present log nor sealed for it.
+struct Stranger {
+    path: PathBuf,
+    /// The log that it is of.
+    log: String,
+    /// The log that it was sealed for.
+    sealed_for: Option<String>,
+}
+
+/// All such. One that has no mark yet is of the log that was there before.
+fn strangers(directory: &Path, kept: Option<&Owner>, here: &Owner) -> io::Result<Vec<Stranger>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -155,13 +182,13 @@ fn strangers(directory: &Path, kept: Option<&Owner>, here: &Owner) -> io::Result
         if !is_one || !path.join("STORE").exists() {
             continue;
         }
-        let own = match mark(&path) {
+        let (log, sealed_for) = match mark(&path) {
             Some(mark) if mark.sealed_for.as_ref() == Some(&here.log) => continue,
-            Some(mark) => mark.log,
-            None => kept.map_or_else(|| here.log.clone(), |kept| kept.log.clone()),
+            Some(mark) => (mark.log, mark.sealed_for),
+            None => (kept.map_or_else(|| here.log.clone(), |kept| kept.log.clone()), None),
         };
-        if own != here.log {
-            all.push((path, own));
+        if log != here.log {
+            all.push(Stranger { path, log, sealed_for });
         }
     }
     Ok(all)

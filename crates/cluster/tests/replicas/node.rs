@@ -280,13 +280,21 @@ impl ReplicatedLog for RacedLog {
 #[test]
 fn of_two_logs_that_are_to_follow_one_is_refused() {
     let root = tempfile::tempdir().unwrap();
-    let [log, next] = [7, 8].map(|seed| SimLog::new(seed, PARTITIONS as usize + 1).node());
+    let [log, loser, winner] = [7, 8, 9].map(|seed| SimLog::new(seed, PARTITIONS as usize + 1).node());
     let a = start(root.path(), "a", "east", &log);
     wait_for("a leader", &[&a], || leads(&a) == PARTITIONS as usize);
-    let rival = Succession { next: "another".into(), partitions: PARTITIONS };
+    let rival = Succession { next: winner.identity().unwrap(), partitions: PARTITIONS };
     let raced = RacedLog { log: Arc::clone(&log), rival };
-    let refused = Move::begin(&raced, &*next, false).err();
-    assert!(refused.is_some_and(|error| error.to_string().contains("\"another\"")));
+    let refused = Move::begin(&raced, &*loser, false).err();
+    assert!(refused.is_some_and(|error| error.to_string().contains("\"simulated 9\"")));
+    wait_for_move(&mut Move::begin(&*log, &*winner, false).unwrap());
+    a.stop();
+    // The other one was prepared by then, and says that it goes on after the same log.
+    let refused = Node::start(options(root.path(), "a", "east"), loser as Arc<dyn ReplicatedLog>).err();
+    assert!(
+        matches!(&refused, Some(NodeError::OtherLog(why)) if why.contains("was sealed for the log \"simulated 9\"")),
+        "{refused:?}"
+    );
 }
 
 fn wait_for_move(moved: &mut Move) {

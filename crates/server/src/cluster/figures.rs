@@ -106,14 +106,17 @@ impl Lacking {
 pub(super) fn move_text(succession: &Succession, members: &Members, partitions: u32) -> String {
     let beats = members.nodes().map(|known| (&known.beat, known.is_alive()));
     let MoveStatus { sealed, replicas, ready, silent, is_done, .. } = MoveStatus::of(partitions, beats);
+    let all = silent.join(", ");
     let advice = match (is_done, silent.is_empty()) {
-        (false, _) => "Once all are, this says so, and the nodes are to be started with that log".to_owned(),
         (true, true) => "Give each node the configuration that names that log, and restart it".to_owned(),
         (true, false) => format!(
-            "But start {} with the present log once more: what is not sealed, or divided, cannot go on. Then give each node the configuration that names \
-             that log, and restart it",
-            silent.join(", ")
+            "But start {all} with the present log once more, if not with that one already: what is not sealed, or divided, cannot go on. Then give each node \
+             the configuration that names that log, and restart it"
         ),
+        (false, false) if ready == replicas => format!(
+            "{all} may run with that log already: then give this node, too, the configuration that names it, and restart it"
+        ),
+        (false, _) => "Once all are, this says so, and the nodes are to be started with that log".to_owned(),
     };
     format!(
         "The cluster goes on in the log \"{}\" with {} partitions: {sealed} of {partitions} are sealed, and {ready} of {replicas} replicas are ready for \
