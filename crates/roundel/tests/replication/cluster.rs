@@ -532,6 +532,7 @@ fn the_page_has_a_cluster_go_on_in_another_log() {
     for (fields, origin, status, why) in [
         (split, "http://elsewhere.example", 403, "only operated from this server"),
         ("do=split", &own, 400, "with a log"),
+        ("do=split&log=log-2&log=log-3", &own, 400, "are given once"),
         ("do=drain&log=log-2", &own, 400, "with a log"),
         ("do=split&log=..%2Flog-2", &own, 400, "is no name of a log"),
         ("do=split&log=log-3", &own, 409, "roundel cluster topic makes it"),

@@ -78,7 +78,7 @@ pub fn run(arguments: &SuccessionArguments, splits: bool) -> Result {
     let silent = match status.silent.is_empty() {
         true => String::new(),
         false => format!(
-            ".\nBut {}, which has said nothing, run with the present log once more, and say this again: what is not sealed, or divided, cannot go on",
+            ".\nBut nothing was heard of {}: start that with the present log once more, and say this again; what is not sealed, or divided, cannot go on",
             status.silent.join(", ")
         ),
     };

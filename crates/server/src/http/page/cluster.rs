@@ -100,8 +100,13 @@ pub async fn change(
 ) -> Response {
     let change = async || {
         let mut form = Query::parse(&body)?;
-        let (what, log) = (form.text("do").unwrap_or_default(), form.text("log"));
+        let (whats, logs) = (form.take_all("do"), form.take_all("log"));
         form.finish()?;
+        if whats.len() > 1 || logs.len() > 1 {
+            return Err(Failure::bad("do and log are given once: there is no way back from a seal"));
+        }
+        let text = |all: Vec<Vec<u8>>| all.first().map(|one| String::from_utf8_lossy(one).into_owned());
+        let (what, log) = (text(whats).unwrap_or_default(), text(logs));
         let node = site.node()?;
         may_operate(operating, &headers)?;
         match (what.as_str(), log) {
