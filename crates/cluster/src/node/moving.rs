@@ -128,7 +128,7 @@ pub(super) fn enter(directory: &Path, log: &dyn ReplicatedLog, here: &Owner) -> 
                 kept.names(here)
             )));
         }
-        Some(kept) if kept.partitions != here.partitions => take_parts(directory, kept, here)?,
+        Some(kept) if kept.partitions < here.partitions => take_parts(directory, kept, here)?,
         _ => {}
     }
     let strangers = strangers(directory, kept.as_ref(), here)?;

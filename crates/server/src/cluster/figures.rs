@@ -206,3 +206,37 @@ impl Collector for ClusterCollector {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cluster::members::{Beat, Note, ReplicaBeat, Stage};
+
+    use super::*;
+
+    /// Nodes of one replica each of partition 0, at a stage; those that have left say nothing in this log any more.
+    fn text(nodes: &[(&str, Stage, bool)]) -> String {
+        let mut members = Members::new(1);
+        for (writer, &(name, stage, is_leaving)) in (2..).zip(nodes) {
+            let replica = ReplicaBeat { partition: 0, stage, ..ReplicaBeat::default() };
+            let beat = Beat { name: name.into(), is_leaving, replicas: vec![replica], ..Beat::default() };
+            members.take(writer, Note::Beat(beat));
+        }
+        move_text(&Succession { next: "next".into(), partitions: 2 }, &members, 1)
+    }
+
+    #[test]
+    fn a_move_says_what_is_to_be_done_next() {
+        let waits = text(&[("a", Stage::Prepared, false), ("b", Stage::Sealed, false)]);
+        assert!(
+            waits.contains("1 of 1 are sealed, and 1 of 2 replicas are ready")
+                && waits.contains("Once all are")
+        );
+        let all = text(&[("a", Stage::Prepared, false), ("b", Stage::Prepared, false)]);
+        assert!(all.contains("2 of 2 replicas are ready for it. Give each node the configuration"), "{all}");
+        let away = text(&[("a", Stage::Prepared, false), ("b", Stage::Open, true)]);
+        assert!(away.contains("But start b with the present log once more"), "{away}");
+        // The others have gone on, and this node is left: waiting for them would be in vain.
+        let left = text(&[("b", Stage::Prepared, true)]);
+        assert!(left.contains("b may run with that log already: then give this node, too"), "{left}");
+    }
+}

@@ -136,7 +136,8 @@ fn conflict(why: String) -> Failure {
 /// Has the cluster go on in the log of a name.
 fn go_on(site: &Site, log: &str, splits: bool) -> Result<(), Failure> {
     let service = &site.api.service;
-    let Some(present) = service.cluster.get() else { return Ok(()) };
+    let present =
+        service.cluster.get().ok_or_else(|| conflict("this node is still starting; try again".into()))?;
     let next = present.with_log_named(log).map_err(Failure::bad)?;
     begin_move(present, &next, splits).map_err(conflict)?;
     tracing::warn!(log, splits, "an operator has the cluster go on in another log");
