@@ -1,33 +1,30 @@
 # The commands of this project; `make` alone lists them.
 
-# The peers that the tests talk to; `make bench` needs the second list too. Tests start their own daemons on
-# other ports, so the ones that Debian starts are not used. msmtp-mta: smokeping needs a mailer, and this one is small.
-TEST_PACKAGES := rrdtool rrdcached dc fonts-wqy-microhei librrds-perl collectd-core libyajl2 gmetad ganglia-monitor socat faketime iproute2 poppler-utils ghostscript gcc libc6-dev libssl-dev pkg-config locales librrd-dev valgrind debhelper fuse3 rsync \
-  python3-rrdtool php-cli php-rrd lua5.3 lua-rrd ruby ruby-rrd tcl rrdtool-tcl mrtg snmpd munin munin-node msmtp-mta smokeping chromium curl openssl bindfs maven python3-venv prometheus graphite-carbon postgresql python3-whisper util-linux-extra vmtouch
-BENCH_PACKAGES := victoria-metrics
-# Whole applications, which only `make test-all` runs. mini-httpd: ganglia-webfrontend needs a web server, and this one is small; none is started.
-APPS_PACKAGES := cacti dbconfig-no-thanks mariadb-server-core mariadb-client-core php php8.2-cgi php-intl php-gd ganglia-webfrontend mini-httpd \
-  graphite-web libcgi-pm-perl libconfig-general-perl libregexp-common-perl libhtml-parser-perl
-# The plugins of Telegraf that the tests use: with these it builds in 105 seconds of CPU, with 1.2 GB of modules (November 2026).
-TELEGRAF_TAGS := custom,inputs.file,parsers.influx,outputs.influxdb,outputs.influxdb_v2,outputs.graphite,outputs.http,serializers.influx,serializers.prometheusremotewrite
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# cargo-nextest and cargo-deny, which `peers/install.sh` puts here.
+TOOLS := $(abspath $(TARGET))/tools/bin
+# Every feature is compiled wherever something is tested, so that nothing stops being compiled.
+EVERYTHING := --workspace --all-features --locked
+NEXTEST = ROUNDEL_SKIPS=$(abspath $(TARGET))/skipped.txt $(TOOLS)/cargo-nextest nextest run --cargo-quiet
 SEED ?= 1
 # New compilers have new lints: warnings fail with the compiler of the workspace only.
 RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
+ROUNDS ?= 3
 
-.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all prometheus-peer apps-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup peers licences s3-peer page-setup page-shots bench-peers clean
+.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics"
 	@echo "make cluster       three brokers of Kafka, four nodes in two zones, an S3 server and a load, on this machine, until Ctrl-C"
-	@echo "make test          install the peers (Debian packages), then run every test and build what check leaves out"
-	@echo "make test-all      the same with root's tests, every random test with ten times the seeds, and whole applications: an hour"
-	@echo "make check         formatting, clippy, unit tests, house rules, licences: what a change needs, in a minute"
+	@echo "make test          install the peers, then run the tests of all that a user meets, and build what check leaves out"
+	@echo "make test-all      in addition brokers with faults, packages, whole applications, ten times the seeds: an hour"
+	@echo "make soak          the suite ROUNDS times ($(ROUNDS)) on a loaded machine: which tests do not always pass"
+	@echo "make check         formatting, clippy, house rules, licences, unit tests of the changed crates: before each commit"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
@@ -41,7 +38,7 @@ help:
 	@echo "make sim SEED=n    one seed of the simulated disk"
 	@echo "make fuzz          every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make audit         known vulnerabilities in dependencies (needs a network)"
-	@echo "make setup         what a developer needs once: cargo-deny and the peers"
+	@echo "make setup         what a developer needs once: cargo-nextest, cargo-deny and the peers"
 
 # Built quickly: without Arrow and Parquet, and with less optimisation than packages and figures (`--release`).
 run:
@@ -63,13 +60,16 @@ run:
 	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:8080
 
 # Of the peers only Kafka's broker (Java and Maven, once 44 MB) and, where there is Go, an S3 server.
-cluster: s3-peer
+cluster:
+	@sh peers/install.sh versitygw $(TARGET)
 	@sh crates/oracle/kafka/prepare.sh $(TARGET)/kafka
 	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features --features kafka,backup
 	@sh crates/oracle/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
 test: peers variants
-	$(CARGO) test --workspace --locked
+	@rm -f $(TARGET)/skipped.txt
+	$(NEXTEST) $(EVERYTHING)
+	@sh peers/skipped.sh $(TARGET)/skipped.txt
 
 # What a change breaks rarely, so `make check` leaves it out: the build without default features, the fuzz targets, the
 # documentation's links.
@@ -78,34 +78,27 @@ variants:
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --no-deps --locked
 
-# What does not fit into the 25 minutes of `make test`.
-test-all: peers apps-peers variants
-	ROUNDEL_ROOT_TESTS=1 ROUNDEL_SEEDS=10x ROUNDEL_APPS=1 ROUNDEL_SPINE=$(SPINE) $(CARGO) test --workspace --locked
+# The tests of both tiers, root's included, with longer random runs.
+test-all: all-peers variants
+	@rm -f $(TARGET)/skipped.txt
+	ROUNDEL_NO_SKIP=1 ROUNDEL_SEEDS=10x $(NEXTEST) $(EVERYTHING) --profile all
+	sh peers/fresh.sh $(TARGET)
 
-# Debian's package of spine cannot be configured beside dbconfig-no-thanks, so that its program is only taken out.
-SPINE = $(abspath $(TARGET))/apps/spine/usr/sbin/spine
-apps-peers:
-	@missing=$$(for package in $(APPS_PACKAGES); do \
-	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
-	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
-	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
-	@[ -x $(SPINE) ] || { mkdir -p $(TARGET)/apps && cd $(TARGET)/apps && apt-get download -q cacti-spine && \
-	  dpkg-deb -x cacti-spine_*.deb spine; }
-
-check: peers
+# Unit tests run for the crates that changed since the last commit; `make test` runs them all.
+check: tools
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- $(DENY)
-	$(CARGO) test --workspace --locked --lib --bins
-	$(CARGO) test --locked -p roundel-tidy
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
-	else echo "make check: cargo-deny is missing, licences are NOT checked; cargo install cargo-deny --locked"; fi
+	$(CARGO) clippy $(EVERYTHING) --all-targets -- $(DENY)
+	$(NEXTEST) --locked -p roundel-tidy
+	@sh peers/changed.sh | while read -r package; do \
+	  echo "unit tests of $$package"; $(NEXTEST) --locked --all-features -p $$package --lib --bins --no-tests pass || exit 1; done
+	$(TOOLS)/cargo-deny check bans licenses sources
 
-bench: bench-peers
+bench: peers
 	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
 	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode quick $(if $(AGAINST),--against $(AGAINST))
 
-bench-full: bench-peers
+bench-full: peers
 	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
 	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full $(if $(AGAINST),--against $(AGAINST))
@@ -125,7 +118,7 @@ static:
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
 
 oracle: peers
-	$(CARGO) test --workspace --locked --test '*oracle*'
+	$(NEXTEST) $(EVERYTHING) -E 'binary(/oracle/)'
 
 sim:
 	ROUNDEL_SEED=$(SEED) $(CARGO) test --locked -p roundel-store --test simulation -- --nocapture
@@ -133,48 +126,28 @@ sim:
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-audit:
-	$(CARGO) deny check advisories
+audit: tools
+	$(TOOLS)/cargo-deny check advisories
 
 setup: peers
-	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 
-# Installs only what is missing, so that nothing happens (and no network is needed) the second time. RRDtool's own test scripts come
-# after the packages, when apt knows its mirror; without them, their test says that it was skipped.
-peers: page-setup s3-peer
-	@missing=$$(for package in $(TEST_PACKAGES); do \
-	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
-	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
-	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
-	@command -v moto_server >/dev/null || [ -x $(TARGET)/moto/bin/moto_server ] || \
-	  { python3 -m venv $(TARGET)/moto && $(TARGET)/moto/bin/pip install -q 'moto[server]==5.2.*'; }
-	@[ -x $(TARGET)/graphite-web/bin/pip ] || { /usr/bin/python3 -m venv --system-site-packages $(TARGET)/graphite-web && \
-	  $(TARGET)/graphite-web/bin/pip install -q graphite-web==1.1.10; }
-	@[ -x $(TARGET)/push-peers/bin/python3 ] || { python3 -m venv $(TARGET)/push-peers && $(TARGET)/push-peers/bin/pip install -q influxdb-client statsd \
-	  opentelemetry-sdk opentelemetry-exporter-otlp-proto-http; }
-	@[ -x $(TARGET)/duckdb/bin/python ] || { python3 -m venv $(TARGET)/duckdb && $(TARGET)/duckdb/bin/pip install -q 'duckdb==2.0.*' 'pyarrow==26.*'; }
-	@[ -x $(TARGET)/telegraf/telegraf ] || ! command -v go >/dev/null || GOBIN=$(abspath $(TARGET))/telegraf \
-	  go install -tags $(TELEGRAF_TAGS) -ldflags '-s -w' github.com/influxdata/telegraf/cmd/telegraf@v1.37.2 || true
-	@command -v s3s-fs >/dev/null || [ -x $(TARGET)/s3s-fs/bin/s3s-fs ] || CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
-	  $(CARGO) install -q s3s-fs --version 0.14.1 --features binary --locked --root $(TARGET)/s3s-fs --target-dir $(TARGET)/s3s-build || true
-	@sh crates/oracle/kafka/prepare.sh $(TARGET)/kafka
-	@sh crates/roundel/tests/rrdtool/fetch-scripts.sh $(TARGET)/rrdtool-scripts || true
-	@! command -v go >/dev/null || (cd $${TMPDIR:-/tmp} && go mod download github.com/prometheus/prometheus@v0.316.0) || true
+# Installs only what is missing, so the second time takes a second and needs no network.
+peers:
+	@sh peers/install.sh test $(TARGET)
 
-# An S3 server for backups. Without Go, tests have two others.
-s3-peer:
-	@command -v versitygw >/dev/null || [ -x $(TARGET)/versitygw/versitygw ] || ! command -v go >/dev/null || \
-	  GOBIN=$(abspath $(TARGET))/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || true
+all-peers:
+	@sh peers/install.sh all $(TARGET)
+
+tools:
+	@sh peers/install.sh tools $(TARGET)
 
 # A Prometheus of the language's newest version, for the tests that compare answers; Debian's is older. Ten minutes on two cores.
-prometheus-peer: peers
-	@[ -x $(TARGET)/prometheus/prometheus ] || GOBIN=$(abspath $(TARGET))/prometheus go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/prometheus@v0.316.0
+prometheus-peer:
+	@sh peers/install.sh prometheus $(TARGET)
 
-# What the browser tests import: Playwright's driver, axe, the compiler of types. Outside the sources, as everything built.
-page-setup:
-	@cmp -s crates/roundel/tests/page/package-lock.json $(TARGET)/page/installed.json || { mkdir -p $(TARGET)/page && \
-	  cp crates/roundel/tests/page/package.json crates/roundel/tests/page/package-lock.json $(TARGET)/page/ && \
-	  npm ci --prefix $(TARGET)/page --no-audit --no-fund && cp $(TARGET)/page/package-lock.json $(TARGET)/page/installed.json; }
+# Runs the suite ROUNDS times while something loads both cores and the disk, and reports each test that did not always pass.
+soak: peers
+	@python3 peers/soak.py $(TARGET) $(ROUNDS)
 
 # The five reports again; what an interrupted run has measured stands. lab-full: the larger sizes, the page-fault model's whole staircase, and how
 # far one machine goes.
@@ -208,14 +181,8 @@ licences:
 	ROUNDEL_WRITE_LICENCES=1 $(CARGO) test --locked -p roundel-tidy --test licences
 
 page-shots: peers
-	ROUNDEL_PAGE_SHOTS=1 $(CARGO) test --workspace --locked --test page
+	ROUNDEL_PAGE_SHOTS=1 $(NEXTEST) --locked --all-features -p roundel --test page
 	@echo "Pictures: $(TARGET)/page/shots"
-
-bench-peers: peers
-	@missing=$$(for package in $(BENCH_PACKAGES); do \
-	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
-	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && \
-	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; fi
 
 clean:
 	$(CARGO) clean

