@@ -66,9 +66,10 @@ cluster:
 	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features --features kafka,backup
 	@sh crates/oracle/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
+# Half the seeds of the random tests, which `make test-all` runs ten times as long.
 test: peers variants
 	@rm -f $(TARGET)/skipped.txt
-	$(NEXTEST) $(EVERYTHING)
+	ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.5x} $(NEXTEST) $(EVERYTHING)
 	@sh peers/skipped.sh $(TARGET)/skipped.txt
 
 # What a change breaks rarely, so `make check` leaves it out: the build without default features, the fuzz targets, the
