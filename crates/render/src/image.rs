@@ -5,7 +5,7 @@ use std::fmt;
 use graph::picture::options::ImageFormat;
 use graph::picture::scene::Scene;
 
-use crate::pdf::PdfError;
+use crate::pdf_error::PdfError;
 use crate::png::PngEncoder;
 use crate::raster::{Glyphs, TooBig};
 use crate::{eps, pdf, raster, svg};

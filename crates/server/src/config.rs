@@ -1,6 +1,8 @@
 //! Reads and checks `roundel.toml`, and turns it into [`Settings`]. `roundel.example.toml` documents every
 //! key.
 
+#[cfg(not(all(feature = "backup", feature = "cluster", feature = "exchange")))]
+mod absent;
 mod backup;
 mod cluster;
 mod forward;
@@ -8,6 +10,10 @@ mod ingest;
 mod metric;
 mod push;
 mod replication;
+#[cfg(feature = "exchange")]
+mod sink;
+#[cfg(not(feature = "exchange"))]
+#[path = "config/sink_absent.rs"]
 mod sink;
 mod values;
 

@@ -7,6 +7,10 @@ mod body;
 pub(crate) mod failure;
 mod grafana;
 mod graph;
+#[cfg(feature = "graphite")]
+mod graphite;
+#[cfg(not(feature = "graphite"))]
+#[path = "http/graphite_absent.rs"]
 mod graphite;
 mod login;
 pub(crate) mod origin;

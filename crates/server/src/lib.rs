@@ -53,6 +53,10 @@ mod restoring;
 pub mod scrub;
 pub mod service;
 pub mod settings;
+#[cfg(feature = "exchange")]
+pub mod sink;
+#[cfg(not(feature = "exchange"))]
+#[path = "sink_absent.rs"]
 pub mod sink;
 pub mod small_fetch;
 pub mod start_check;
