@@ -18,15 +18,17 @@ use cluster::handshake::Membership;
 use cluster::log::ReplicatedLog;
 use cluster::log::brokers::{BrokerLogin, BrokerSecurity, BrokerTls, Mechanism, Password};
 use cluster::log::directory::DirectoryLog;
-use cluster::node::{BEAT, Node, NodeOptions};
-use cluster::partition::BackupPlace;
+use cluster::node::{BEAT, NodeOptions};
 use cluster::routes::Routes;
 use cluster::serve::Listener;
 use cluster::spool::{self, Spool, SpoolOptions};
 use cluster::tls::NodeTls;
 use cluster::tree::NodeTree;
+use store::placeholder::StoreIdentity;
 use store::stripes;
 
+pub use cluster::node::Node;
+pub use cluster::partition::BackupPlace;
 pub use cluster::succession::MoveStatus;
 use figures::move_text;
 pub use figures::{ClusterCollector, problems};
@@ -253,6 +255,11 @@ impl ClusterSettings {
             LogSettings::Kafka(_) => Err(NO_KAFKA.into()),
         }
     }
+}
+
+/// The store that placeholders of a cluster's RRDs name.
+pub fn tree_identity(settings: &ClusterSettings) -> StoreIdentity {
+    cluster::tree::identity(&settings.name)
 }
 
 /// The secret in a file, without the end of its line.

@@ -4,6 +4,10 @@
 #[cfg(not(all(feature = "backup", feature = "cluster", feature = "exchange")))]
 mod absent;
 mod backup;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "config/cluster_absent.rs"]
 mod cluster;
 mod forward;
 mod ingest;

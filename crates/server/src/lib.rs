@@ -14,6 +14,10 @@ mod arrivals;
 #[cfg(feature = "backup")]
 mod backing;
 pub mod budget;
+#[cfg(feature = "cluster")]
+pub mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "cluster_absent.rs"]
 pub mod cluster;
 pub mod collectors;
 pub mod config;
