@@ -43,7 +43,9 @@ const SECRET_BYTES_MAX: u64 = 4096;
 
 /// Why there is no Kafka.
 #[cfg(not(feature = "kafka"))]
-const NO_KAFKA: &str = "this program was built without Kafka (cargo's feature `kafka`)";
+fn no_kafka() -> String {
+    args::feature::missing("[cluster.kafka]", "kafka")
+}
 
 /// Where the replicated log is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,7 +232,7 @@ impl ClusterSettings {
             #[cfg(not(feature = "kafka"))]
             LogSettings::Kafka(_) => {
                 let _ = (partitions, copies, retention);
-                Err(NO_KAFKA.into())
+                Err(no_kafka())
             }
         }
     }
@@ -252,7 +254,7 @@ impl ClusterSettings {
                 Ok(Arc::new(log))
             }
             #[cfg(not(feature = "kafka"))]
-            LogSettings::Kafka(_) => Err(NO_KAFKA.into()),
+            LogSettings::Kafka(_) => Err(no_kafka()),
         }
     }
 }

@@ -3,6 +3,10 @@
 
 #[cfg(not(all(feature = "backup", feature = "cluster", feature = "exchange")))]
 mod absent;
+#[cfg(feature = "backup")]
+mod backup;
+#[cfg(not(feature = "backup"))]
+#[path = "config/backup_absent.rs"]
 mod backup;
 #[cfg(feature = "cluster")]
 mod cluster;
