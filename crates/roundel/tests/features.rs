@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 fn roundel(words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
-    command.args(words).env_remove("RRDCACHED_ADDRESS").output().unwrap()
+    command.args(words).env_remove("RRDCACHED_ADDRESS").output().expect("roundel runs")
 }
 
 /// What a refusal says: one line, status 1.
