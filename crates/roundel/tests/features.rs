@@ -12,7 +12,7 @@ fn roundel(words: &[&str]) -> Output {
 #[cfg(not(feature = "full"))]
 fn refused(words: &[&str], subject: &str, feature: &str) {
     let output = roundel(words);
-    let text = String::from_utf8(output.stderr).unwrap();
+    let text = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{words:?}: {text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     let want = format!(
