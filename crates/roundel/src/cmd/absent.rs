@@ -47,7 +47,7 @@ macro_rules! absent {
             /// Always: this build lacks the feature.
             pub fn run(arguments: &Arguments) -> crate::cmd::Result {
                 let _ = &arguments.words;
-                Err(args::feature::missing(concat!("roundel ", stringify!($module)), $feature))
+                Err(args::feature::missing(stringify!($module), $feature))
             }
         }
     };

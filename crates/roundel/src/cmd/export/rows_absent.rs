@@ -17,7 +17,7 @@ impl RowTarget {
             Some(("parquet" | "postgres" | "postgresql", _)) => {
                 // Without what may be a password.
                 let scheme = text.split(':').next().unwrap_or_default();
-                Err(args::feature::missing(&format!("roundel export --to {scheme}:"), "exchange"))
+                Err(args::feature::missing(&format!("export --to {scheme}:"), "exchange"))
             }
             _ => Ok(None),
         }

@@ -42,8 +42,5 @@ pub(super) fn import_file(
 }
 
 fn missing(format: SourceFormat) -> String {
-    args::feature::missing(
-        &format!("roundel import --format {}", format!("{format:?}").to_lowercase()),
-        "exchange",
-    )
+    args::feature::missing(&format!("import --format {}", format!("{format:?}").to_lowercase()), "exchange")
 }
