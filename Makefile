@@ -42,7 +42,7 @@ help:
 
 # Built quickly: without what is a feature of crate `roundel`, and with less optimisation than packages and figures (`--release`).
 run:
-	@echo "Building the daemon and rrdtool. The first time takes two to four minutes on two cores."
+	@echo "Building the daemon and rrdtool. The first time takes two to three minutes on two cores."
 	$(CARGO) build --profile quick --locked -p roundel --bins $(if $(FEATURES),--features $(FEATURES))
 	@mkdir -p var/rrd
 	@echo
