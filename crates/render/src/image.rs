@@ -21,6 +21,13 @@ pub enum ImageError {
     NoImage,
 }
 
+impl ImageError {
+    /// True when this build lacks the format.
+    pub fn is_missing(&self) -> bool {
+        *self == ImageError::Pdf(PdfError::Missing)
+    }
+}
+
 impl fmt::Display for ImageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

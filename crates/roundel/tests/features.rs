@@ -75,7 +75,7 @@ fn a_missing_section_is_refused_by_name() {
     ] {
         std::fs::write(&config, text).unwrap();
         if !is_built {
-            refused(&["validate", "--config", config.to_str().unwrap()], subject, feature);
+            refused(&["validate", config.to_str().unwrap()], subject, feature);
         }
     }
 }
