@@ -19,7 +19,7 @@ ROUNDS ?= 3
 .PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
 
 help:
-	@echo "make run           build, then serve ./var with this host's own metrics"
+	@echo "make run           build, then serve ./var with this host's own metrics; FEATURES=full builds the optional parts, too"
 	@echo "make cluster       three brokers of Kafka, four nodes in two zones, an S3 server and a load, on this machine, until Ctrl-C"
 	@echo "make test          install the peers, then run the tests of all that a user meets, and build what check leaves out"
 	@echo "make test-all      in addition brokers with faults, packages, whole applications, ten times the seeds: an hour"
@@ -40,10 +40,10 @@ help:
 	@echo "make audit         known vulnerabilities in dependencies (needs a network)"
 	@echo "make setup         what a developer needs once: cargo-nextest, cargo-deny and the peers"
 
-# Built quickly: without Arrow and Parquet, and with less optimisation than packages and figures (`--release`).
+# Built quickly: without what is a feature of crate `roundel`, and with less optimisation than packages and figures (`--release`).
 run:
-	@echo "Building the daemon and rrdtool. The first time takes two to four minutes on two cores."
-	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features
+	@echo "Building the daemon and rrdtool. The first time takes two to three minutes on two cores."
+	$(CARGO) build --profile quick --locked -p roundel --bins $(if $(FEATURES),--features $(FEATURES))
 	@mkdir -p var/rrd
 	@echo
 	@echo "Roundel keeps its store in ./var/store, names RRDs as in ./var/rrd, and records this host. In another terminal:"
@@ -63,7 +63,7 @@ run:
 cluster:
 	@sh peers/install.sh versitygw $(TARGET)
 	@sh crates/oracle/kafka/prepare.sh $(TARGET)/kafka
-	$(CARGO) build --profile quick --locked -p roundel --bins --no-default-features --features kafka,backup
+	$(CARGO) build --profile quick --locked -p roundel --bins --features kafka,backup
 	@sh crates/oracle/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
 # Half the seeds of the random tests, which `make test-all` runs ten times as long.
@@ -72,12 +72,12 @@ test: peers variants
 	ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.5x} $(NEXTEST) $(EVERYTHING)
 	@sh peers/skipped.sh $(TARGET)/skipped.txt
 
-# What a change breaks rarely, so `make check` leaves it out: the build without default features, the fuzz targets, the
+# What a change breaks rarely, so `make check` leaves it out: the default build, which lacks optional features, the fuzz targets, the
 # documentation's links.
 variants:
-	$(CARGO) check --workspace --no-default-features --locked
+	$(CARGO) test --locked -p roundel --test features
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
-	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --no-deps --locked
+	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --all-features --no-deps --locked
 
 # The tests of both tiers, root's included, with longer random runs.
 test-all: all-peers variants
@@ -95,19 +95,19 @@ check: tools
 	$(TOOLS)/cargo-deny check bans licenses sources
 
 bench: peers
-	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
+	$(CARGO) build --release --locked --features roundel/full -p roundel -p roundel-bench -p roundel-librrd
 	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode quick $(if $(AGAINST),--against $(AGAINST))
 
 bench-full: peers
-	$(CARGO) build --release --locked -p roundel -p roundel-bench -p roundel-librrd
+	$(CARGO) build --release --locked --features roundel/full -p roundel -p roundel-bench -p roundel-librrd
 	$(CARGO) build --release --locked -p roundel-rrd-file --example direct
 	$(TARGET)/release/bench compare --roundel $(TARGET)/release/roundel --mode full $(if $(AGAINST),--against $(AGAINST))
 	$(TARGET)/release/bench cluster --roundel $(TARGET)/release/roundel
-	ROUNDEL_FAULTS=200 ROUNDEL_SEED=1 $(CARGO) test --locked -p roundel --test replication -- nodes_zones_and_brokers --nocapture
+	ROUNDEL_FAULTS=200 ROUNDEL_SEED=1 $(CARGO) test --locked -p roundel --features full --test replication -- nodes_zones_and_brokers --nocapture
 
 gallery: peers
-	$(CARGO) build --release --locked -p roundel -p roundel-bench
+	$(CARGO) build --release --locked --features roundel/full -p roundel -p roundel-bench
 	$(TARGET)/release/bench gallery --ours $(TARGET)/release/rrdtool --out $(TARGET)/gallery
 
 deb:
@@ -116,7 +116,7 @@ deb:
 
 # With an explicit --target, so that build-time code (procedural macros) is not affected.
 static:
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel --features full
 
 oracle: peers
 	$(NEXTEST) $(EVERYTHING) -E 'binary(/oracle/)'
@@ -154,7 +154,7 @@ soak: peers
 # far one machine goes.
 LAB = $(SUDO) /usr/bin/python3 lab/run.py --roundel $(TARGET)/release/roundel --results $(TARGET)/lab --work $(TARGET)/lab/work
 lab: peers
-	$(CARGO) build --release --locked -p roundel --bin roundel
+	$(CARGO) build --release --locked -p roundel --features full --bin roundel
 	$(LAB)
 
 lab-full: peers lab-staircase lab-scale
@@ -162,7 +162,7 @@ lab-full: peers lab-staircase lab-scale
 
 # What was measured before stands: remove lab/staircase.json to measure all again.
 lab-staircase: peers
-	$(CARGO) build --release --locked -p roundel --bin roundel
+	$(CARGO) build --release --locked -p roundel --features full --bin roundel
 	$(SUDO) /usr/bin/python3 lab/staircase.py --pages 0.7,2 --passes 48
 	$(SUDO) /usr/bin/python3 lab/staircase.py --pages 3.5,4.2,5.2,6.2,7.2,8.2,9.5,12
 	$(SUDO) /usr/bin/python3 lab/staircase.py --sides rrdcached:12 --pages 0.7,5,9.5 --warm 288
@@ -174,7 +174,7 @@ lab-staircase: peers
 
 # 16 GiB of memory, 20 GB of disk; no root.
 lab-scale:
-	$(CARGO) build --release --locked -p roundel -p roundel-bench --bin roundel --bin bench
+	$(CARGO) build --release --locked --features roundel/full -p roundel -p roundel-bench --bin roundel --bin bench
 	/usr/bin/python3 lab/scale.py --roundel $(TARGET)/release/roundel --bench $(TARGET)/release/bench --work $(TARGET)/lab
 
 # The list of crates in the executable, for /licenses. A test of crates/tidy says when it is out of date.

@@ -27,6 +27,10 @@ fn main() -> io::Result<()> {
     let mut files = Vec::new();
     collect(&root, &mut files)?;
     files.sort();
+    // A build without optimisation is for a first look: it does not wait for the last percent.
+    let is_quick = env::var_os("OPT_LEVEL").is_some_and(|level| level == "0");
+    let params = BrotliEncoderParams { quality: if is_quick { 5 } else { 11 }, ..Default::default() };
+    let gzip_level = if is_quick { Compression::default() } else { Compression::best() };
     let mut hash = Xxh3::new();
     let mut list = String::from("&[\n");
     for (number, path) in files.iter().enumerate() {
@@ -35,17 +39,13 @@ fn main() -> io::Result<()> {
         let text = fs::read(path)?;
         hash.write(name.as_bytes());
         hash.write(&text);
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let mut encoder = GzEncoder::new(Vec::new(), gzip_level);
         encoder.write_all(&text)?;
         let gzip = out.join(format!("asset{number}.gz"));
         fs::write(&gzip, encoder.finish()?)?;
         let brotli = out.join(format!("asset{number}.br"));
         // A seventh less than gzip; browsers take it over TLS and from loopback.
-        brotli::BrotliCompress(
-            &mut text.as_slice(),
-            &mut fs::File::create(&brotli)?,
-            &BrotliEncoderParams::default(),
-        )?;
+        brotli::BrotliCompress(&mut text.as_slice(), &mut fs::File::create(&brotli)?, &params)?;
         writeln!(
             list,
             "Asset {{ name: {name:?}, content: {kind:?}, plain: include_bytes!({path:?}), gzip: include_bytes!({gzip:?}), brotli: include_bytes!({brotli:?}) }},"

@@ -88,7 +88,8 @@ impl RowTarget {
         let built = |is_built: bool, feature: &str, target: RowTarget| match is_built {
             true => Ok(Some(target)),
             false => {
-                Err(format!("cannot write to {text}: this executable is built without the feature {feature}"))
+                let scheme = text.split(':').next().unwrap_or_default();
+                Err(args::feature::missing(&format!("the target {scheme}:"), feature))
             }
         };
         match text.split_once(':') {
@@ -139,7 +140,7 @@ impl RowTarget {
             #[cfg(not(all(feature = "arrow", feature = "postgres")))]
             _ => {
                 let _ = (selection, options);
-                Err("this executable is built without it".to_string())
+                unreachable!("parse refuses what is not built")
             }
         }
     }

@@ -73,9 +73,7 @@ impl fmt::Display for QueryError {
                 write!(f, "cannot ask the daemon at \"{address}\": {why}; start it, or leave --daemon out")
             }
             QueryError::Output(error) => write!(f, "cannot write the answer: {error}"),
-            QueryError::NotBuilt(form) => {
-                write!(f, "cannot write {form}: this executable is built without the feature arrow")
-            }
+            QueryError::NotBuilt(form) => f.write_str(&args::feature::missing(form, "arrow")),
         }
     }
 }

@@ -28,6 +28,7 @@ impl Places {
     }
 
     /// Converts units back to a value.
+    #[cfg(feature = "pdf")]
     pub(crate) fn value(self, units: i64) -> f64 {
         units as f64 / self.scale() as f64
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use graph::picture::options::ImageFormat;
 use graph::picture::scene::Scene;
 
-use crate::pdf::PdfError;
+use crate::pdf_error::PdfError;
 use crate::png::PngEncoder;
 use crate::raster::{Glyphs, TooBig};
 use crate::{eps, pdf, raster, svg};
@@ -19,6 +19,13 @@ pub enum ImageError {
     Pdf(PdfError),
     /// The format is one for tables.
     NoImage,
+}
+
+impl ImageError {
+    /// True when this build lacks the format.
+    pub fn is_missing(&self) -> bool {
+        *self == ImageError::Pdf(PdfError::Missing)
+    }
 }
 
 impl fmt::Display for ImageError {

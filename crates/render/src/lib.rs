@@ -10,7 +10,12 @@ mod digits;
 mod eps;
 pub mod fonts;
 mod image;
+#[cfg(feature = "pdf")]
 mod pdf;
+#[cfg(not(feature = "pdf"))]
+#[path = "pdf_absent.rs"]
+mod pdf;
+mod pdf_error;
 pub mod png;
 pub mod raster;
 mod segments;
@@ -20,5 +25,6 @@ mod svg;
 pub use eps::eps;
 pub use fonts::Fonts;
 pub use image::{ImageError, RenderCache, image};
-pub use pdf::{PdfError, pdf};
+pub use pdf::pdf;
+pub use pdf_error::PdfError;
 pub use svg::svg;

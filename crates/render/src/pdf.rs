@@ -3,7 +3,6 @@
 //! One page; the output is reproducible. Compat: a pixel is a point, zoom included, as in RRDtool.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Range;
 
 use graph::picture::scene::{Cap, Colour, Item, Join, Paint, Path, Point, Scene, Stroke};
@@ -19,31 +18,9 @@ use krilla::text::{Font, GlyphId, KrillaGlyph};
 use krilla::{Data, Document, SerializeSettings};
 
 use crate::digits::Places;
+use crate::pdf_error::PdfError;
 use crate::segments::{EMBOLDEN, cluster_ends, rules};
 use crate::steps::{Step, dashes, is_nothing, steps};
-
-/// Why a PDF cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PdfError {
-    /// A font of this family cannot be embedded.
-    Font(String),
-    /// The page would be too large or too small: width and height in points.
-    Size(String),
-    /// The library's message.
-    Document(String),
-}
-
-impl fmt::Display for PdfError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PdfError::Font(family) => write!(f, "cannot embed the font \"{family}\" in a PDF"),
-            PdfError::Size(size) => write!(f, "cannot make a PDF page of {size} points"),
-            PdfError::Document(cause) => write!(f, "cannot make a PDF: {cause}"),
-        }
-    }
-}
-
-impl std::error::Error for PdfError {}
 
 /// Renders a scene as a PDF of one page.
 pub fn pdf(scene: &Scene) -> Result<Vec<u8>, PdfError> {

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 #[derive(Debug, Parser)]
 #[command(name = "roundel", version, about = "Round-robin history for monitoring", max_term_width = 100)]
@@ -61,7 +61,6 @@ enum Command {
     /// Show the nodes and partitions of a cluster, compare their copies, and empty a node
     Cluster(cmd::cluster::Arguments),
     /// List, verify and prune the backup of a store
-    #[cfg(feature = "backup")]
     Backup(cmd::backup::Arguments),
     /// Repair a store whose files are missing or damaged
     Repair(cmd::repair::Arguments),
@@ -108,13 +107,15 @@ fn main() -> ExitCode {
         return cmd::rrdcached::run(words.into_iter());
     }
     if program == "mount.roundel" {
-        return cmd::mount::run_for_mount(&words);
+        return run_for_mount(&words);
     }
     // A link from the time when there was one executable.
     if let Some(status) = cli::process::run(program, &words) {
         return ExitCode::from(status);
     }
-    let done = match Arguments::parse().command {
+    let matches = cmd::absent::marked(Arguments::command()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let done = match arguments.command {
         Command::Serve(arguments) => cmd::serve::run(&arguments),
         Command::Agent(arguments) => cmd::agent::run(&arguments),
         Command::Validate(arguments) => cmd::serve::validate(&arguments),
@@ -135,7 +136,6 @@ fn main() -> ExitCode {
         Command::Promote(arguments) => cmd::replication::promote(&arguments),
         Command::Replication(arguments) => cmd::replication::status(&arguments),
         Command::Cluster(arguments) => cmd::cluster::run(&arguments),
-        #[cfg(feature = "backup")]
         Command::Backup(arguments) => cmd::backup::run(&arguments),
         Command::Repair(arguments) => cmd::repair::run(&arguments),
         Command::Fincore(arguments) => cmd::fincore::run(&arguments),
@@ -160,4 +160,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+#[cfg(feature = "mount")]
+use cmd::mount::run_for_mount;
+
+/// In place of the one of the feature `mount`: says that it is missing, with the status that `mount(8)` expects.
+#[cfg(not(feature = "mount"))]
+fn run_for_mount(_words: &[OsString]) -> ExitCode {
+    eprintln!("{}", args::feature::missing("mount.roundel", "mount"));
+    ExitCode::from(32)
 }

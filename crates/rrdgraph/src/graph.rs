@@ -90,7 +90,7 @@ impl<'w> Graph<'w> {
     /// is only laid out, for its size and texts.
     ///
     /// # Errors
-    /// [`Error`]. That an image cannot be painted is in the output instead: the rest of it stands.
+    /// [`Error`]. That an image cannot be painted is in the output instead: the rest of it stands. A format that this build lacks is an error.
     pub fn render(&self, rows: &mut dyn Rows, renderer: &Renderer, painted: bool) -> Result<Output, Error> {
         let data = self.evaluate(rows)?;
         if let Some(format) = table_format(self.options()) {
@@ -100,6 +100,7 @@ impl<'w> Graph<'w> {
         let image = scene.map(|scene| renderer.paint(&scene, self.options().format)).transpose();
         let (bytes, failure) = match image {
             Ok(bytes) => (bytes, None),
+            Err(error) if error.is_missing() => return Err(error.into()),
             Err(error) => (None, Some(error)),
         };
         Ok(Output { bytes, failure, size, printed, report })

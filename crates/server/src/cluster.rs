@@ -18,15 +18,17 @@ use cluster::handshake::Membership;
 use cluster::log::ReplicatedLog;
 use cluster::log::brokers::{BrokerLogin, BrokerSecurity, BrokerTls, Mechanism, Password};
 use cluster::log::directory::DirectoryLog;
-use cluster::node::{BEAT, Node, NodeOptions};
-use cluster::partition::BackupPlace;
+use cluster::node::{BEAT, NodeOptions};
 use cluster::routes::Routes;
 use cluster::serve::Listener;
 use cluster::spool::{self, Spool, SpoolOptions};
 use cluster::tls::NodeTls;
 use cluster::tree::NodeTree;
+use store::placeholder::StoreIdentity;
 use store::stripes;
 
+pub use cluster::node::Node;
+pub use cluster::partition::BackupPlace;
 pub use cluster::succession::MoveStatus;
 use figures::move_text;
 pub use figures::{ClusterCollector, problems};
@@ -41,7 +43,9 @@ const SECRET_BYTES_MAX: u64 = 4096;
 
 /// Why there is no Kafka.
 #[cfg(not(feature = "kafka"))]
-const NO_KAFKA: &str = "this program was built without Kafka (cargo's feature `kafka`)";
+fn no_kafka() -> String {
+    args::feature::missing("[cluster.kafka]", "kafka")
+}
 
 /// Where the replicated log is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,7 +232,7 @@ impl ClusterSettings {
             #[cfg(not(feature = "kafka"))]
             LogSettings::Kafka(_) => {
                 let _ = (partitions, copies, retention);
-                Err(NO_KAFKA.into())
+                Err(no_kafka())
             }
         }
     }
@@ -250,9 +254,14 @@ impl ClusterSettings {
                 Ok(Arc::new(log))
             }
             #[cfg(not(feature = "kafka"))]
-            LogSettings::Kafka(_) => Err(NO_KAFKA.into()),
+            LogSettings::Kafka(_) => Err(no_kafka()),
         }
     }
+}
+
+/// The store that placeholders of a cluster's RRDs name.
+pub fn tree_identity(settings: &ClusterSettings) -> StoreIdentity {
+    cluster::tree::identity(&settings.name)
 }
 
 /// The secret in a file, without the end of its line.

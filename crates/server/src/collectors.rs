@@ -4,6 +4,10 @@ pub mod collectd;
 pub mod context;
 pub mod daemon;
 pub mod datagrams;
+#[cfg(feature = "cluster")]
+pub mod fence;
+#[cfg(not(feature = "cluster"))]
+#[path = "collectors/fence_absent.rs"]
 pub mod fence;
 pub mod ganglia;
 pub mod host;

@@ -1,13 +1,27 @@
 //! Reads and checks `roundel.toml`, and turns it into [`Settings`]. `roundel.example.toml` documents every
 //! key.
 
+#[cfg(not(all(feature = "backup", feature = "cluster", feature = "exchange")))]
+mod absent;
+#[cfg(feature = "backup")]
 mod backup;
+#[cfg(not(feature = "backup"))]
+#[path = "config/backup_absent.rs"]
+mod backup;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "config/cluster_absent.rs"]
 mod cluster;
 mod forward;
 mod ingest;
 mod metric;
 mod push;
 mod replication;
+#[cfg(feature = "exchange")]
+mod sink;
+#[cfg(not(feature = "exchange"))]
+#[path = "config/sink_absent.rs"]
 mod sink;
 mod values;
 

@@ -13,6 +13,10 @@ mod daemons;
 pub mod destination;
 mod forwarder;
 mod positions;
+#[cfg(feature = "http-client")]
+mod prometheus;
+#[cfg(not(feature = "http-client"))]
+#[path = "forward/prometheus_absent.rs"]
 mod prometheus;
 mod source;
 mod sources;

@@ -16,12 +16,6 @@ pub fn node_byte(byte: u8) -> u8 {
     if is_kept { byte } else { b'_' }
 }
 
-/// A directory, the name of an RRD or a source as a node.
-pub fn node(name: &[u8]) -> String {
-    let bytes: Vec<u8> = name.iter().copied().map(node_byte).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

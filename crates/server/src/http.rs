@@ -7,6 +7,10 @@ mod body;
 pub(crate) mod failure;
 mod grafana;
 mod graph;
+#[cfg(feature = "graphite")]
+mod graphite;
+#[cfg(not(feature = "graphite"))]
+#[path = "http/graphite_absent.rs"]
 mod graphite;
 mod login;
 pub(crate) mod origin;
@@ -63,6 +67,7 @@ pub struct SiteSettings {
 
 /// Who of the clients of some routes may do to the daemon what concerns no RRD; an extension of requests.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only a cluster's page changes the daemon"))]
 struct Operating(Saving);
 
 /// What all clients of HTTP share.

@@ -4,8 +4,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(feature = "backup")]
-use ::cluster::partition::BackupPlace;
 use protocol::rrdcached::address::Address;
 use store::awaited::{Awaited, AwaitedDisk};
 use store::disk::Disk;
@@ -17,9 +15,9 @@ use store::placeholder::StoreIdentity;
 use store::stripes::{self, Stripes};
 use store::{daemon_address, filenames, identity};
 
-#[cfg(feature = "backup")]
-use crate::cluster::backed::ReplicaBackups;
 use crate::cluster::{self, OpenedNode};
+#[cfg(feature = "backup")]
+use crate::cluster::{BackupPlace, backed::ReplicaBackups};
 use crate::listener::Listen;
 use crate::settings::{FilesSettings, Layout, Settings, StripesSettings, SyncPolicy};
 
@@ -159,10 +157,7 @@ pub fn open_node(settings: &Settings) -> Result<OpenedNode, String> {
     let options = stripes_options(stripes, settings);
     if let Some(tree) = &stripes.placeholders {
         make_directory(tree)?;
-        warn_unsaid(
-            tree,
-            write_daemon_address(tree, ::cluster::tree::identity(&cluster.name), &settings.listen),
-        );
+        warn_unsaid(tree, write_daemon_address(tree, cluster::tree_identity(cluster), &settings.listen));
     }
     cluster::open(cluster, (&stripes.store, stripes.placeholders.as_deref()), options, backup)
 }

@@ -14,6 +14,10 @@ mod arrivals;
 #[cfg(feature = "backup")]
 mod backing;
 pub mod budget;
+#[cfg(feature = "cluster")]
+pub mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "cluster_absent.rs"]
 pub mod cluster;
 pub mod collectors;
 pub mod config;
@@ -53,6 +57,10 @@ mod restoring;
 pub mod scrub;
 pub mod service;
 pub mod settings;
+#[cfg(feature = "exchange")]
+pub mod sink;
+#[cfg(not(feature = "exchange"))]
+#[path = "sink_absent.rs"]
 pub mod sink;
 pub mod small_fetch;
 pub mod start_check;

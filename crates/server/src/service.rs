@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ::access::{Below, Rights, Verb};
-use cluster::leads::Leads;
-use cluster::node::Node;
 use store::engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -16,7 +14,7 @@ use crate::access::guard::Guard;
 use crate::access::{Access, Principal};
 use crate::agents::seen::SeenAgents;
 use crate::budget::MemoryBudget;
-use crate::cluster::ClusterSettings;
+use crate::cluster::{ClusterSettings, Node};
 use crate::collectors::context::{CollectorContext, ReadingSink};
 use crate::collectors::fence::Fence;
 use crate::connection::command::Wait;
@@ -113,7 +111,7 @@ impl Service {
     /// In a node of a cluster: what a further poller polls and writes.
     pub fn fence(&self) -> Option<Arc<Fence>> {
         let node = Arc::clone(self.node.get()?);
-        Some(Arc::new(Fence::new(Leads::new(node), Arc::clone(&self.engine))))
+        Some(Arc::new(Fence::of_node(node, Arc::clone(&self.engine))))
     }
 
     /// A service for `engine`.

@@ -23,7 +23,19 @@ type Crate = (String, String);
 /// The crates that others wrote, as `cargo tree` tells them for this machine.
 fn crates() -> BTreeSet<Crate> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "-p", "roundel", "-e", "normal", "--prefix", "none", "--offline", "--locked"])
+        .args([
+            "tree",
+            "-p",
+            "roundel",
+            "-e",
+            "normal",
+            "--prefix",
+            "none",
+            "--offline",
+            "--locked",
+            "--features",
+            "full",
+        ])
         .args(["--no-dedupe", "--format", "{p}|{l}"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

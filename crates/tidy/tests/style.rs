@@ -104,6 +104,10 @@ fn types_have_names_of_their_own() {
     let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
     for (name, text) in sources() {
         let Some(owner) = crate_of(&name).filter(|_| name.contains("/src/")) else { continue };
+        // It stands in for another file, whose names it has.
+        if name.ends_with("_absent.rs") {
+            continue;
+        }
         for line in text.lines() {
             let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub union ", "pub type "];
             let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) else { continue };

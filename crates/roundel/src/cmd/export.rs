@@ -1,8 +1,14 @@
 //! `roundel export`: RRDs of a store as standard `.rrd` files that rrdtool reads, or their rows as Parquet or in PostgreSQL.
 
 mod names;
+#[cfg(feature = "exchange")]
 mod read;
+#[cfg(feature = "exchange")]
 mod rows;
+#[cfg(not(feature = "exchange"))]
+#[path = "export/rows_absent.rs"]
+mod rows;
+#[cfg(feature = "exchange")]
 mod selected;
 
 use std::ffi::OsStr;
@@ -11,7 +17,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use exchange::target::RowTarget;
 use store::name::RrdName;
 
 use super::Result;
@@ -118,7 +123,7 @@ enum Tables {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result {
-    match RowTarget::parse(&arguments.to)? {
+    match rows::RowTarget::parse(&arguments.to)? {
         Some(target) => rows::run(arguments, &target),
         None => files(arguments, Path::new(&arguments.to)),
     }

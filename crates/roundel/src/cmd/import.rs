@@ -1,7 +1,12 @@
 //! `roundel import`: standard `.rrd` files into a store, or the history that other tools kept. Bad files are listed at the end; the
 //! others are imported.
 
+#[cfg(feature = "exchange")]
 mod history;
+#[cfg(not(feature = "exchange"))]
+#[path = "import/history_absent.rs"]
+mod history;
+mod options;
 
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +16,6 @@ use std::sync::{Mutex, RwLock};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use exchange::history::table::HistoryTable;
 use indicatif::{ProgressBar, ProgressStyle};
 use store::name::RrdName;
 use store::placeholder;
@@ -105,7 +109,7 @@ pub struct Arguments {
     #[arg(long)]
     archive: bool,
     #[command(flatten)]
-    history: history::HistoryArguments,
+    history: options::HistoryArguments,
 }
 
 /// Files up to this size are imported in parallel; a larger one is imported alone. So memory holds at most
@@ -123,7 +127,9 @@ pub fn run(arguments: &Arguments) -> Result {
     if arguments.status {
         return status(arguments.to.as_deref());
     }
-    if arguments.format.reads_samples() {
+    if arguments.format.reads_samples()
+        || (cfg!(not(feature = "exchange")) && arguments.format != SourceFormat::Rrd)
+    {
         return history::run(arguments);
     }
     let mut failures = Failures::default();
@@ -260,7 +266,7 @@ pub fn progress(count: u64) -> ProgressBar {
 /// Imports one file; returns false when it is a placeholder, which holds no data.
 fn import_one(
     peer: &Peer,
-    (turns, table): (&RwLock<()>, &Mutex<HistoryTable>),
+    (turns, table): (&RwLock<()>, &Mutex<history::HistoryTable>),
     source: &Source,
     arguments: &Arguments,
 ) -> Result<bool, String> {

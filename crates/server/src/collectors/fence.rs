@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cluster::key::directory_of;
-use cluster::leads::{Epochs, Leads, Way};
+pub use cluster::leads::Epochs;
+use cluster::leads::{Leads, Way};
+use cluster::node::Node;
 use store::engine::{CreateRequest, Engine, Reply, StoreError, UpdateBatch, UpdateFailure};
 use store::name::RrdName;
 use tokio::sync::oneshot;
@@ -55,6 +57,11 @@ pub fn is_lost(error: &StoreError) -> bool {
 }
 
 impl Fence {
+    /// For a further poller of `node`.
+    pub fn of_node(node: Arc<Node>, engine: Arc<dyn Engine>) -> Fence {
+        Fence::new(Leads::new(node), engine)
+    }
+
     /// For a poller of a node.
     pub fn new(leads: Leads, engine: Arc<dyn Engine>) -> Fence {
         Fence { leads, engine, beside: Mutex::default(), looked: Mutex::default() }

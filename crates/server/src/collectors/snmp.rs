@@ -7,7 +7,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster::leads::Epochs;
 use collect::snmp::collector::SnmpCollector;
 use collect::snmp::collector::reload::Reloaded;
 use collect::snmp::engine::DeviceId;
@@ -19,7 +18,7 @@ use tokio::sync::watch;
 use self::config::SnmpSettings;
 use self::devices::DeviceReceiver;
 use super::context::CollectorContext;
-use super::fence::Fence;
+use super::fence::{Epochs, Fence};
 use super::lookup::Lookups;
 use super::notices;
 use super::own::Own;

@@ -2,26 +2,17 @@
 
 use std::path::PathBuf;
 
-#[cfg(feature = "backup")]
 use backup::keep::Keep;
-#[cfg(feature = "backup")]
 use backup::location::{Access, Target};
-#[cfg(feature = "backup")]
 use backup::objects::Limits;
-#[cfg(feature = "backup")]
 use backup::run::BackupSettings;
 use serde::Deserialize;
 use toml::Spanned;
 
-#[cfg(feature = "backup")]
 use super::{ConfigError, Reader, absolute, values};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section [backup]")]
-#[cfg_attr(
-    not(feature = "backup"),
-    expect(dead_code, reason = "a build without backups checks the section only")
-)]
 pub(super) struct FileBackup {
     to: Spanned<String>,
     interval: Option<Spanned<String>>,
@@ -35,7 +26,6 @@ pub(super) struct FileBackup {
     keep: Option<Spanned<String>>,
 }
 
-#[cfg(feature = "backup")]
 impl Reader<'_> {
     /// The backup of the store.
     pub(super) fn backup(&self, given: &FileBackup) -> Result<BackupSettings, ConfigError> {

@@ -5,6 +5,10 @@
 
 pub mod adoption;
 pub mod change;
+#[cfg(feature = "cluster")]
+pub mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "command/cluster_absent.rs"]
 pub mod cluster;
 pub mod create;
 pub mod dump;

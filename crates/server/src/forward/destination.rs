@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use axum::http::Uri;
 use protocol::rrdcached::address::{Address, is_local_host};
 
 /// The port of carbon's lines.
@@ -38,11 +39,20 @@ impl Destination {
             _ => Err(format!("\"{address}\" is no address: {forms}")),
         };
         if to.starts_with("http://") || to.starts_with("https://") {
-            return match reqwest::Url::parse(to) {
-                Ok(url) if url.username().is_empty() && url.password().is_none() => {
-                    Ok(Destination::Prometheus(to.to_owned()))
+            if !cfg!(feature = "http-client") {
+                return Err(args::feature::missing(
+                    "[[forward]] to an http:// or https:// URL",
+                    "http-client",
+                ));
+            }
+            return match to.parse::<Uri>() {
+                Ok(url) if url.host().is_none_or(str::is_empty) => {
+                    Err(format!("the URL has no host: {forms}"))
                 }
-                Ok(_) => Err("a URL does not hold a password here: use token_file".to_owned()),
+                Ok(url) if url.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
+                    Err("a URL does not hold a password here: use token_file".to_owned())
+                }
+                Ok(_) => Ok(Destination::Prometheus(to.to_owned())),
                 Err(error) => Err(format!("{error}: {forms}")),
             };
         }
@@ -76,8 +86,8 @@ impl Destination {
                 Ok(Address::Tcp { host, .. }) if !is_local_host(&host) => Some(PLAIN),
                 _ => None,
             },
-            Destination::Prometheus(url) => match reqwest::Url::parse(url) {
-                Ok(url) if url.scheme() == "http" && !url.host_str().is_some_and(is_local_host) => {
+            Destination::Prometheus(url) => match url.parse::<Uri>() {
+                Ok(url) if url.scheme_str() == Some("http") && !url.host().is_some_and(is_local_host) => {
                     Some(PLAIN)
                 }
                 _ => None,

@@ -12,11 +12,11 @@ use client::daemon::ClientIdentity;
 use ingest::table::CreateTable;
 use protocol::prometheus::{Samples, compress, write_request};
 use reqwest::{Client, Response, StatusCode, Url};
+use rrd::time::Timestamp;
 use store::engine::Engine;
 use tokio::runtime::Runtime;
 
 use super::batch::ForwardBatch;
-use super::source::milliseconds;
 use super::sources::SourceNames;
 use super::target::{Away, ForwardRefusal, ForwardTarget, RefusalReason, check_stop};
 use crate::ingest::Ingest;
@@ -189,6 +189,11 @@ async fn beginning(mut answer: Response) -> Result<String, reqwest::Error> {
     }
     bytes.truncate(TEXT_BYTES);
     Ok(String::from_utf8_lossy(bytes.trim_ascii()).into_owned())
+}
+
+/// Seconds since the epoch with their fraction, as a number of milliseconds.
+fn milliseconds(time: Timestamp) -> i64 {
+    time.whole.saturating_mul(1000).saturating_add(i64::from(time.micros / 1000))
 }
 
 /// A receiver says in words why it does not want a sample.

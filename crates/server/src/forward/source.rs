@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use access::PathSet;
 use rrd::live::HeadShape;
-use rrd::time::Timestamp;
 use store::identity::Identity;
 use store::name::RrdName;
 use store::position::Position;
@@ -183,9 +182,4 @@ fn add(change: LoggedChange<'_>, names: &PathSet, batch: &mut ForwardBatch) {
         _ => return,
     };
     batch.created.push(CreatedRrd { name, definition: Arc::new(definition), start });
-}
-
-/// Seconds since the epoch with their fraction, as a number of milliseconds.
-pub fn milliseconds(time: Timestamp) -> i64 {
-    time.whole.saturating_mul(1000).saturating_add(i64::from(time.micros / 1000))
 }

@@ -50,6 +50,11 @@ impl Failure {
         Failure::new(StatusCode::BAD_REQUEST, text)
     }
 
+    /// 501: this build lacks the cargo feature that `subject` needs.
+    pub fn missing(subject: &str, feature: &str) -> Failure {
+        Failure::new(StatusCode::NOT_IMPLEMENTED, args::feature::missing(subject, feature))
+    }
+
     /// 422: the request is well-formed but refused.
     pub fn refused(text: impl fmt::Display) -> Failure {
         Failure::new(StatusCode::UNPROCESSABLE_ENTITY, text)

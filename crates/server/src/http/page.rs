@@ -4,6 +4,10 @@
 //! replace the pictures by live charts. Pages use nothing that `/api/v1` does not offer to everyone.
 
 mod assets;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "page/cluster_absent.rs"]
 mod cluster;
 mod compare;
 mod figure;

@@ -4,6 +4,10 @@
 //! JSON and empty in CSV; infinities, which JSON does not have, are `null` in JSON and `inf` and `-inf` in
 //! CSV.
 
+#[cfg(feature = "arrow")]
+mod arrow;
+#[cfg(not(feature = "arrow"))]
+#[path = "table/arrow_absent.rs"]
 mod arrow;
 
 use std::io::Write;
@@ -56,7 +60,8 @@ impl Form {
         match text {
             None | Some("json") => Ok(Form::Text(TextForm::Json)),
             Some("csv") => Ok(Form::Text(TextForm::Csv)),
-            Some("arrow") => Ok(Form::Arrow),
+            Some("arrow") if cfg!(feature = "arrow") => Ok(Form::Arrow),
+            Some("arrow") => Err(Failure::missing("format=arrow", "arrow")),
             Some(text) => Err(Failure::bad(format!("format={text}: give json, csv or arrow"))),
         }
     }

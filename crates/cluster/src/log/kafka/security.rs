@@ -35,8 +35,8 @@ pub(super) fn check_property(name: &str) -> Result<(), LogError> {
 pub(super) fn set(config: &mut ClientConfig, security: &BrokerSecurity) -> Result<(), LogError> {
     let (tls, login) = (security.tls.as_ref(), security.login.as_ref());
     if !cfg!(feature = "kafka-tls") && (tls.is_some() || login.is_some()) {
-        let text = "this program was built without TLS and logins for Kafka (cargo's feature `kafka-tls`)";
-        return Err(LogError::Refused(text.into()));
+        let text = args::feature::missing("TLS and logins of [cluster.kafka]", "kafka-tls");
+        return Err(LogError::Refused(text));
     }
     let protocol = match (tls, login) {
         (None, None) => "plaintext",

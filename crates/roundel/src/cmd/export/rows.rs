@@ -1,6 +1,7 @@
 //! `export --to parquet:DIR` and `--to postgres://...`.
 
-use exchange::target::{RowOptions, RowTarget};
+use exchange::target::RowOptions;
+pub(super) use exchange::target::RowTarget;
 
 use super::{Arguments, By, Failures, Peer, Result, Tables, names, progress, read, selected};
 

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::Args;
 use exchange::history::fill::Filler;
 use exchange::history::influx;
 use exchange::history::openmetrics::{LINE_BYTES_MAX, OpenMetricsReader};
 use exchange::history::servers::{self, RenderSeries};
-use exchange::history::table::HistoryTable;
+pub(super) use exchange::history::table::HistoryTable;
 use exchange::history::whisper::WhisperFile;
 use exchange::history::{History, Refused, SAMPLES_MAX};
 use rrd::codec::xml::{RestoreOptions, restore};
@@ -19,6 +18,7 @@ use rrd::content::Rrd;
 use rrd::when::at::resolve_pair;
 use store::name::RrdName;
 
+use super::options::HistoryArguments;
 use super::{Arguments, Failures, Result, SourceFormat, progress};
 use crate::cmd::peer::Peer;
 use crate::cmd::remote::Server;
@@ -43,34 +43,6 @@ const GRAPHITE_AGES: [i64; 9] = [
 const AHEAD_MAX: i64 = 600;
 /// Bytes of InfluxDB's lines that are read at once.
 const INFLUX_BLOCK_BYTES: usize = 4 << 20;
-
-/// How history becomes RRDs.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "History (all formats but rrd)")]
-pub struct HistoryArguments {
-    /// The step of the new RRDs, as 15s or 5m [default: the create rule's, else the usual distance of the samples]
-    #[arg(long, value_name = "DURATION")]
-    step: Option<String>,
-    /// The archives of the new RRDs: RRA words of rrdtool create, one each time, or short, standard or long [default: the
-    /// create rule's, else standard; of Whisper files their own]
-    #[arg(long, value_name = "RRA|SET")]
-    archives: Vec<String>,
-    /// A configuration of the daemon, of which the create sections say the names and archives of new RRDs
-    #[arg(long, value_name = "FILE")]
-    create: Option<PathBuf>,
-    /// Replace RRDs that are in the store already; without this, they get the rows that they do not know
-    #[arg(long, conflicts_with = "no_overwrite")]
-    overwrite: bool,
-    /// Servers: which series, as a pattern of Graphite's or a selector of Prometheus'; may be given more than once
-    #[arg(long = "match", value_name = "SERIES", required_if_eq_any = [("format", "graphite"), ("format", "prometheus")])]
-    matches: Vec<String>,
-    /// Servers: from when on, as rrdtool takes it
-    #[arg(short, long, value_name = "TIME", default_value = "end-1month", allow_hyphen_values = true)]
-    start: String,
-    /// Servers: until when
-    #[arg(short, long, value_name = "TIME", default_value = "now", allow_hyphen_values = true)]
-    end: String,
-}
 
 /// How the RRDs of series are made.
 ///

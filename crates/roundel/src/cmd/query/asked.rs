@@ -13,7 +13,7 @@ pub enum Asked {
     /// A daemon.
     Daemon(Server),
     /// A store that no daemon has open.
-    Store(PrivateHttp),
+    Store(Box<PrivateHttp>),
 }
 
 impl Asked {
@@ -26,7 +26,7 @@ impl Asked {
         if let Some(directory) = given.map(Path::new).filter(|path| path.is_dir()) {
             let metrics = serve::configured(config)?.metrics;
             let settings = Settings { metrics, ..peer::settings_of(directory)? };
-            return PrivateHttp::open(&settings).map(Asked::Store);
+            return PrivateHttp::open(&settings).map(|store| Asked::Store(Box::new(store)));
         }
         let url = match given {
             Some(url) => url.to_owned(),

@@ -57,6 +57,7 @@ impl WebConfig {
     ///
     /// # Errors
     /// When it is no YAML, or has a key that there is not.
+    #[cfg(feature = "web-config")]
     pub fn parse(text: &str, directory: &Path) -> Result<Self, String> {
         // An empty file is a file without a key.
         let read: Option<WebConfig> =
@@ -64,6 +65,16 @@ impl WebConfig {
         let mut config = read.unwrap_or_default();
         config.set_directory(directory);
         Ok(config)
+    }
+
+    /// Refuses a file: this build reads no YAML.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(feature = "web-config"))]
+    pub fn parse(_text: &str, _directory: &Path) -> Result<Self, String> {
+        let text = args::feature::missing("a web_config file (YAML)", "web-config");
+        Err(format!("{text}; or write a table [http.web_config]"))
     }
 
     /// Makes relative paths relative to `directory`.

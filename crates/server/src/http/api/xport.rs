@@ -4,7 +4,7 @@ use axum::response::Response;
 use graph::eval::{Data, EvalError};
 use graph::language::check_span;
 use graph::plan::TimeRange;
-use render::ImageError;
+use render::{ImageError, PdfError};
 use rrdgraph::{Error, Evaluator, GraphContext};
 use serde_json::Map;
 
@@ -115,6 +115,7 @@ pub fn of_graph(error: Error) -> Failure {
         error @ (Error::TooManyPixels { .. } | Error::Image(ImageError::TooBig(_))) => {
             Failure::too_much(error)
         }
+        Error::Image(ImageError::Pdf(PdfError::Missing)) => Failure::missing("PDF", "pdf"),
         Error::Deadline => Budget::overdue(),
         Error::Eval(EvalError::Rows(error)) => match error.downcast::<Failure>() {
             Ok(failure) => *failure,

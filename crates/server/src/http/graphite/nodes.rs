@@ -9,7 +9,7 @@ use store::engine::RrdStatus;
 use store::name::RrdName;
 
 use super::pushed;
-use crate::graphite_path::node;
+use crate::graphite_path::node_byte;
 use crate::http::failure::Failure;
 use crate::http::prometheus::pushed::only_source;
 use crate::http::rows::Budget;
@@ -302,4 +302,9 @@ pub fn all(service: &Service, list: &NameList, budget: &Budget) -> Result<Vec<St
     paths.sort_unstable();
     paths.dedup();
     Ok(paths)
+}
+/// A directory, the name of an RRD or a source as a node.
+fn node(name: &[u8]) -> String {
+    let bytes: Vec<u8> = name.iter().copied().map(node_byte).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }

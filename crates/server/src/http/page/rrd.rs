@@ -71,6 +71,9 @@ struct RrdPage {
     updated: String,
     sources: Vec<Source>,
     archives: Vec<Archive>,
+    /// Formats of files that are cargo features.
+    has_pdf: bool,
+    has_arrow: bool,
 }
 
 /// `GET /rrd/NAME`: a page; a file when `.svg`, `.png`, `.pdf`, `.csv`, `.json`, `.arrow` or `.rrd` follows the name
@@ -260,6 +263,8 @@ fn rrd_page(site: &Site, range: Range, name: &RrdName) -> Result<RrdPage, Failur
         },
         sources: sources(&status.definition, unit),
         archives: archives(&status.definition, unit),
+        has_pdf: cfg!(feature = "pdf"),
+        has_arrow: cfg!(feature = "arrow"),
         path,
         range,
     })
