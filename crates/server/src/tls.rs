@@ -3,7 +3,6 @@
 //! Keys, certificates and authorities that are files are read again when they change, at the next connection; what cannot be
 //! used then leaves in force what was read before, and is logged.
 
-mod certificate_names;
 mod client_certificates;
 mod options;
 pub mod port;

@@ -78,7 +78,8 @@ fn formats_that_the_code_names_are_described() {
 #[test]
 fn ci_runs_what_the_readme_says() {
     let (readme, ci) = (read("README.md"), read(".ci/run"));
-    let commands: Vec<&str> = ci.lines().filter(|line| line.starts_with("make ")).collect();
+    let commands = ci.lines().filter(|line| line.starts_with("make "));
+    let commands: Vec<&str> = commands.map(|line| line.split(" ||").next().unwrap_or(line)).collect();
     assert_eq!(commands, ["make check", "make test"]);
     for command in commands {
         let said = readme.lines().any(|line| line.trim().starts_with(command));

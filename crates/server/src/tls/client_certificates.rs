@@ -11,8 +11,8 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConnection,
     SignatureScheme,
 };
-
-use super::certificate_names::CertificateNames;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Which certificate a client must show; the values of Go's `tls.ClientAuthType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,13 @@ impl ClientPolicy {
 
 /// The names of a client whose certificate was verified: the subject's alternative names, or its common name where there are none.
 fn names_of(certificate: &CertificateDer<'_>) -> Arc<[String]> {
-    let CertificateNames { alternative, common } = CertificateNames::read(certificate).unwrap_or_default();
-    if alternative.is_empty() { common.into_iter().collect() } else { alternative.into() }
+    let names = names_in(certificate).unwrap_or_default();
+    if !names.is_empty() {
+        return names.into();
+    }
+    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Arc::default() };
+    let common = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+    common.map(str::to_string).into_iter().collect()
 }
 
 /// The names in the certificate that a client has shown, if `verifies` says that an authority vouches for them.
@@ -102,6 +107,28 @@ fn machine_roots() -> Result<RootCertStore, String> {
         true => Err("there is no authority for clients' certificates: give client_ca_file".to_string()),
         false => Ok(roots),
     }
+}
+
+/// The alternative names of a certificate's subject: names of hosts, addresses of mail, IP addresses and URIs, in the order of the
+/// certificate.
+///
+/// # Errors
+/// When it cannot be read.
+fn names_in(certificate: &CertificateDer<'_>) -> Result<Vec<String>, String> {
+    let (_, certificate) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
+    let names = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
+    let names = names.map_or(&[][..], |names| &names.value.general_names);
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) | GeneralName::RFC822Name(name) | GeneralName::URI(name) => {
+            Some((*name).to_string())
+        }
+        GeneralName::IPAddress(bytes) => <[u8; 4]>::try_from(*bytes)
+            .map(|bytes| std::net::IpAddr::from(bytes).to_string())
+            .or_else(|_| <[u8; 16]>::try_from(*bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string()))
+            .ok(),
+        _ => None,
+    };
+    Ok(names.iter().filter_map(name).collect())
 }
 
 /// Accepts any certificate whose key the client has.
@@ -179,7 +206,7 @@ impl ClientCertVerifier for NamedCertificate {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.inner.verify_client_cert(certificate, chain, now)?;
-        let names = CertificateNames::read(certificate).unwrap_or_default().alternative;
+        let names = names_in(certificate).unwrap_or_default();
         match names.iter().any(|name| self.names.contains(name)) {
             true => Ok(verified),
             false => {
