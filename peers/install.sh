@@ -119,7 +119,7 @@ install_telegraf() {
   GOBIN="$target/telegraf" go install -tags $telegraf_tags -ldflags '-s -w' github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
 }
 
-install_kafka() { sh "$root/crates/oracle/kafka/prepare.sh" "$target/kafka"; }
+install_kafka() { sh "$root/crates/testkit/kafka/prepare.sh" "$target/kafka"; }
 
 # RRDtool's own test scripts, from Debian's source package.
 install_rrdtool_scripts() { sh "$root/crates/roundel/tests/rrdtool/fetch-scripts.sh" "$target/rrdtool-scripts"; }
@@ -163,7 +163,7 @@ proof() {
 
 # Another lock file or list of jars asks for another installation.
 cmp -s "$root/crates/roundel/tests/page/package-lock.json" "$target/page/installed.json" || rm -f "$target/page/installed.json"
-cmp -s "$root/crates/oracle/kafka/pom.xml" "$target/kafka/installed.xml" || rm -f "$target/kafka/installed.xml"
+cmp -s "$root/crates/testkit/kafka/pom.xml" "$target/kafka/installed.xml" || rm -f "$target/kafka/installed.xml"
 
 case $tier in
 test | all)

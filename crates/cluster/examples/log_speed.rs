@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use oracle::Kafka;
 use roundel_cluster::log::directory::DirectoryLog;
 use roundel_cluster::log::kafka::{KafkaLog, KafkaOptions, NewTopic, create_topic};
 use roundel_cluster::log::{LogError, ReplicatedLog};
+use testkit::Kafka;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use oracle::Kafka;
 use roundel_cluster::engine::{ClusterEngine, ClusterOptions};
 use roundel_cluster::handshake::Membership;
 use roundel_cluster::log::ReplicatedLog;
@@ -22,6 +21,7 @@ use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
 use store::engine::{CreateRequest, Engine, UpdateBatch};
 use store::name::RrdName;
+use testkit::Kafka;
 
 const START: i64 = 1_700_000_000;
 /// Updates in a batch.

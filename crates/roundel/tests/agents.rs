@@ -30,13 +30,13 @@ use std::time::{Duration, Instant};
 
 use collect::inventory::{Inventory, RrdSpec};
 use collect::reading::{Readings, Value};
-use oracle::random::{Random, seeds};
 use protocol::frames::agent::block::{BlockValue, BlockWriter};
 use protocol::frames::agent::session::{FromStore, Hello, push_hello};
 use protocol::frames::scan;
 use rrd::time::Timestamp;
 use server::agent::spool::SpoolOptions;
 use server::agent::{AgentLink, AgentSettings};
+use testkit::random::{Random, seeds};
 use wire::{Client, DEADLINE, Daemon, Kind};
 
 const START: i64 = 1_700_000_000;
@@ -132,7 +132,7 @@ struct World {
 impl World {
     fn new(kind: Kind) -> World {
         let directory = tempfile::tempdir().unwrap();
-        let port = oracle::free_port();
+        let port = testkit::free_port();
         let mut daemon = Daemon::new(kind, &directory.path().join("store"));
         // Each record of the log counts: the position must be in the checkpoints, too.
         let more = if kind == Kind::Stripes { "[stripes]\nshards = 3\nlog_bytes = 32768\n" } else { "" };
@@ -397,7 +397,7 @@ fn what_a_full_spool_drops_is_unknown_and_counted() {
 #[test]
 fn the_command_sends_what_it_collects() {
     let mut world = World::new(Kind::Stripes);
-    let http = oracle::free_port();
+    let http = testkit::free_port();
     world.daemon.configure(&format!(
         "[agents]\nlisten = ['127.0.0.1:{}']\n[http]\nlisten = ['127.0.0.1:{http}']\n",
         world.port
@@ -428,7 +428,7 @@ fn the_command_sends_what_it_collects() {
         "connected spool_bytes waiting_bytes blocks dropped lost sessions bytes refused gone clock_skew_ms"
     );
     let agents = || {
-        let status = oracle::http_get(http, "/api/v1/status").unwrap();
+        let status = testkit::http_get(http, "/api/v1/status").unwrap();
         let place = status.find("\"agents\":").unwrap();
         status[place..].split(']').next().unwrap().to_string()
     };
@@ -443,7 +443,7 @@ fn the_command_sends_what_it_collects() {
     )
     .unwrap();
     assert!(agent.wait().unwrap().success(), "{}", log());
-    oracle::wait_until("the agent is away", || agents().contains("\"connected\":false"));
+    testkit::wait_until("the agent is away", || agents().contains("\"connected\":false"));
 }
 
 /// A session of the test's own, as an agent of the release before has it.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use collect::collectd::encode::{push_identity, push_interval, push_samples, push_time};
 use collect::collectd::packet::{FineTime, Sample};
 use collect::collectd::rrd::Identity;
-use oracle::{Program, rrd_files};
+use testkit::{Program, rrd_files};
 use wire::{Client, Daemon, Kind};
 
 /// Longest wait for the files of both.
@@ -59,7 +59,7 @@ struct Pair {
 
 impl Pair {
     fn start(directory: &Path, ours: &str, listen: &str, rrd: &str) -> Self {
-        let ports = [oracle::free_port(), oracle::free_port()];
+        let ports = [testkit::free_port(), testkit::free_port()];
         let mut daemon = Daemon::new(Kind::Files, &directory.join("ours"));
         daemon.configure(&format!("[collectd]\nlisten = [\"udp://127.0.0.1:{}\"]\n{ours}\n", ports[0]));
         let client = daemon.start();
@@ -68,7 +68,7 @@ impl Pair {
         // Its socket is open before all of its plugins take values.
         let log = directory.join("theirs/log");
         let is_ready = || fs::read_to_string(&log).is_ok_and(|log| log.contains("Initialization complete"));
-        oracle::wait_until("collectd is ready", is_ready);
+        testkit::wait_until("collectd is ready", is_ready);
         Pair { ours: daemon, client, theirs, their_files, ports }
     }
 
@@ -167,7 +167,7 @@ fn debian_s_collectd_sends_at_every_security_level() {
     );
     let sender = start_collectd(&directory.path().join("sender"), &plugins);
     let first = pairs[2].their_files.join("peer/load/load.rrd");
-    oracle::wait_until("collectd receives", || first.exists());
+    testkit::wait_until("collectd receives", || first.exists());
     thread::sleep(Duration::from_secs(5));
     sender.terminate();
     thread::sleep(Duration::from_secs(1));
@@ -221,7 +221,7 @@ fn files_are_those_of_the_rrdtool_plugin() {
                         socket.send_to(&packet, ("127.0.0.1", port)).unwrap();
                     }
                 }
-                oracle::wait_until_received(&pair.ports);
+                testkit::wait_until_received(&pair.ports);
             }
         }
         thread::sleep(Duration::from_secs(1));

@@ -15,7 +15,7 @@ mod wire;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use oracle::random::{Random, seeds};
+use testkit::random::{Random, seeds};
 use wire::{Client, Daemon, Kind};
 
 /// Kills after which a lane starts with an empty store.
@@ -390,7 +390,7 @@ fn compare_rrd(rrd: &Rrd, client: &mut Client, reference: &mut Client, context: 
 
 /// The answer without parts that may differ: the path of the file, and the row where RRDtool happened to
 /// start the ring.
-fn comparable(answer: oracle::Answer) -> Vec<String> {
+fn comparable(answer: testkit::Answer) -> Vec<String> {
     let message = if answer.message.starts_with("Info for") { String::new() } else { answer.message };
     let lines = answer
         .lines

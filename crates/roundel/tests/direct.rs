@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cli::daemon::Link;
 use cli::{Environment, Tool};
 use client::Daemons;
-use oracle::{librrd_directory, thread_sanitized, wait_until};
+use testkit::{librrd_directory, thread_sanitized, wait_until};
 use wire::{Client, Daemon, Kind};
 
 /// Where simulated time starts.

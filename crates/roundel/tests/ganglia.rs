@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use oracle::{Program, rrd_files};
+use testkit::{Program, rrd_files};
 use wire::{Daemon, Kind};
 
 /// Polls that are answered; both get the same answers.
@@ -183,7 +183,7 @@ fn of_a_gmetad_the_clusters_are_gmetad_s_where_it_is_not_scalable() {
 fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str) {
     let directory = tempfile::Builder::new().prefix("ganglia-").tempdir().unwrap();
     let base = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 1000;
-    let ports: [u16; 4] = std::array::from_fn(|_| oracle::free_port());
+    let ports: [u16; 4] = std::array::from_fn(|_| testkit::free_port());
     let (our_gmond, our_polls) = source(answer, base);
     let (their_gmond, their_polls) = source(answer, base);
 
@@ -245,7 +245,7 @@ fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str)
 #[test]
 fn debian_s_gmond_sends_to_us() {
     let directory = tempfile::Builder::new().prefix("gmond-").tempdir().unwrap();
-    let [udp, interactive, tcp] = std::array::from_fn(|_| oracle::free_port());
+    let [udp, interactive, tcp] = std::array::from_fn(|_| testkit::free_port());
     let mut ours = Daemon::new(Kind::Files, &directory.path().join("ours"));
     ours.configure(&format!(
         "[gmond_listen]\nlisten = [\"udp://127.0.0.1:{udp}\"]\ncluster = \"direct\"\nstep = \"1s\"\n\

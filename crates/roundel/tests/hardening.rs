@@ -39,11 +39,11 @@ fn number_of(file: &str, name: &str) -> Option<u32> {
 fn root_privileges_are_dropped_for_good() {
     let (Some(user), Some(group)) = (number_of("/etc/passwd", "nobody"), number_of("/etc/group", "daemon"))
     else {
-        return oracle::skip("there is no user nobody or no group daemon");
+        return testkit::skip("there is no user nobody or no group daemon");
     };
     let place = tempfile::tempdir().unwrap();
     if fs::metadata(place.path()).unwrap().uid() != 0 {
-        return oracle::skip("only root can become another user");
+        return testkit::skip("only root can become another user");
     }
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for layout in ["stripes", "files"] {
@@ -71,7 +71,7 @@ fn root_privileges_are_dropped_for_good() {
 #[test]
 fn a_client_of_ipv6_is_served() {
     let Ok(probe) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else {
-        return oracle::skip("this machine has no ::1");
+        return testkit::skip("this machine has no ::1");
     };
     let port = probe.local_addr().unwrap().port();
     drop(probe);

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use oracle::{wait_for, wait_until};
+use testkit::{wait_for, wait_until};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 

@@ -240,7 +240,7 @@ fn check(named: bool) {
     }
     let live = Live::start(named);
     let mut differences = 0;
-    for seed in oracle::random::seeds(SCENARIOS) {
+    for seed in testkit::random::seeds(SCENARIOS) {
         let scenario = scenarios::scenario(&mut Draw::new(seed));
         if lasting_difference(&live, &scenario).is_some() {
             let shortest = shrink(scenario, |shorter| lasting_difference(&live, shorter).is_some());

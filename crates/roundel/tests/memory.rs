@@ -53,7 +53,7 @@ fn start() -> Attacked {
 fn start_with(memory: u64) -> Attacked {
     let place = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, place.path());
-    let http = oracle::free_port();
+    let http = testkit::free_port();
     daemon.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{http}\"]\n[limits]\nmemory = \"{memory} B\"\nidle = \"2s\"\n"
     ));

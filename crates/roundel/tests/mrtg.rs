@@ -21,7 +21,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use oracle::wait_for;
+use testkit::wait_for;
 
 /// A daemon that is killed at the end.
 struct Daemon(Child);

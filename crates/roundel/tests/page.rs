@@ -46,7 +46,7 @@ struct Shown {
 fn start() -> Shown {
     let place = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, place.path());
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     daemon.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{port}\"]\ntemplates = '{}'\n[collect]\nhost = true\n",
         place.path().join("graphs").display()
@@ -69,7 +69,7 @@ fn start() -> Shown {
         create(&mut client, &format!("many/rrd{number:03}.rrd"), &["v"], 2);
     }
     // The tests of the first page look at this host's graphs, which come with the first readings.
-    oracle::wait_until("this host's RRDs are there", || {
+    testkit::wait_until("this host's RRDs are there", || {
         let answer = client.ask("LIST RECURSIVE /").unwrap();
         answer.lines.iter().any(|name| name.ends_with("/swap.rrd"))
     });
@@ -82,15 +82,15 @@ fn start_node(place: &Path) -> (Daemon, String) {
     std::fs::create_dir_all(place).unwrap();
     std::fs::write(place.join("secret"), "a secret of the cluster in this test\n").unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, place);
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     daemon.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{port}\"]\n[cluster]\nname = 'test'\nnode = 'first'\nzone = 'east'\nlisten = '127.0.0.1:{}'\n\
          secret_file = '{place}/secret'\ndirectory = '{place}/messages'\n",
-        oracle::free_port(),
+        testkit::free_port(),
         place = place.display()
     ));
     let mut client = daemon.start();
-    oracle::wait_until("it to lead all", || {
+    testkit::wait_until("it to lead all", || {
         let answer = client.ask("CLUSTER").unwrap();
         answer.lines.iter().filter(|line| line.contains(" leader first ")).count() == 8
     });

@@ -22,7 +22,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use oracle::Program;
+use testkit::Program;
 use wire::{Client, Daemon, Kind};
 
 /// Longest wait for a program's first values.
@@ -231,8 +231,8 @@ fn gmetad_stores_through_the_daemon() {
          interactive_port {interactive}\nrrdcached_address 127.0.0.1:{tcp}\n\
          RRAs \"RRA:AVERAGE:0.5:1:100\"\n",
         base = pair.daemon.base().display(),
-        xml = oracle::free_port(),
-        interactive = oracle::free_port(),
+        xml = testkit::free_port(),
+        interactive = testkit::free_port(),
         tcp = pair.daemon.tcp_port(),
     );
     fs::write(&config, text).unwrap();

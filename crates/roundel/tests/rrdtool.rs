@@ -295,7 +295,7 @@ fn a_file_of_somebody_else_is_updated() {
     let mut other = Command::new("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
     if std::fs::metadata(&file).unwrap().uid() != 0 {
-        return oracle::skip("only root can become another user");
+        return testkit::skip("only root can become another user");
     }
     run(other, "update a.rrd 1000000010:1:2");
     assert_eq!(run(Command::new(&program), "last a.rrd"), "1000000010\n");

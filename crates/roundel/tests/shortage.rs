@@ -53,7 +53,7 @@ fn silent_connections_leave_the_store_its_descriptors() {
 fn a_listener_at_its_limit_says_so_once() {
     let place = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::new(Kind::Stripes, place.path());
-    let http = oracle::free_port();
+    let http = testkit::free_port();
     daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n[limits]\nconnections = 16\n"));
     daemon.start();
     let connect = |daemon: &Daemon| Client::connect(&daemon.socket()).unwrap();

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use oracle::wait_for;
+use testkit::wait_for;
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 

@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use oracle::RrdTool;
 use roundel_store::engine::{Engine, UpdateBatch};
 use roundel_store::files::{FilesEngine, Options};
 use roundel_store::name::RrdName;
+use testkit::RrdTool;
 
 const START: i64 = 1_700_000_000;
 const RRDS: usize = 5;

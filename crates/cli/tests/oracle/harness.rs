@@ -99,7 +99,7 @@ impl Pair {
         let theirs = Path::new(THEIRS);
         if !theirs.exists() {
             static TOLD: Once = Once::new();
-            TOLD.call_once(|| oracle::skip("Debian's rrdtool is not installed: nothing is compared"));
+            TOLD.call_once(|| testkit::skip("Debian's rrdtool is not installed: nothing is compared"));
         }
         Pair {
             ours: Program { environment, ..program(&link, "ours") },

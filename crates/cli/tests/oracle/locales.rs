@@ -13,7 +13,7 @@ pub fn path() -> Option<&'static Path> {
     MADE.get_or_init(|| {
         let made = make();
         if made.is_none() {
-            oracle::skip("no locales can be made: install Debian's package locales");
+            testkit::skip("no locales can be made: install Debian's package locales");
         }
         made
     })

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use oracle::{Doors, Kafka, free_port};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use roundel_cluster::log::brokers::{BrokerLogin, BrokerSecurity, BrokerTls, Mechanism, Password};
 use roundel_cluster::log::kafka::{KafkaLog, KafkaOptions, NewTopic, check, create_topic};
 use roundel_cluster::log::{LogError, ReplicatedLog};
+use testkit::{Doors, Kafka, free_port};
 
 use super::{DAY, Duration, next};
 

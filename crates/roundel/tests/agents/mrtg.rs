@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use oracle::{free_port, http_get, wait_for, wait_until};
+use testkit::{free_port, http_get, wait_for, wait_until};
 
 use crate::wire::Client;
 use crate::work::{Agent, World, now};

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
 
-use oracle::{wait_for, wait_until};
+use testkit::{wait_for, wait_until};
 
 use crate::reload::{polls, wait_for_line};
 use crate::wire::{Client, DEADLINE};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 use crate::wire::Client;
 use crate::work::{Agent, World, now};

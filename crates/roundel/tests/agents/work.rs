@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use oracle::{free_port, wait_for, wait_until};
 use protocol::frames::agent::block::{BlockValue, BlockWriter};
 use protocol::frames::agent::session::FromStore;
 use protocol::frames::agent::work::push_work_wanted;
 use rrd::time::Timestamp;
+use testkit::{free_port, wait_for, wait_until};
 
 use crate::RawSession;
 use crate::snmpd::Snmpd;

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 use super::database::Database;
 use super::mounting::{Mount, can_mount};
@@ -146,7 +146,7 @@ impl<'a> Cacti<'a> {
         self.database.set_time(now);
         let mut command = self.command(directory, words);
         command
-            .env("LD_PRELOAD", oracle::faketime())
+            .env("LD_PRELOAD", testkit::faketime())
             .env("FAKETIME_FMT", "%s")
             .env("FAKETIME", now.to_string());
         self.run(command)

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 /// A running server without data, on a port of 127.0.0.1.
 pub struct Database {
@@ -34,7 +34,7 @@ impl Database {
             &format!("--user={user}"),
             &datadir,
         ]));
-        let port = oracle::free_port();
+        let port = testkit::free_port();
         let log = File::create(directory.join("db.log")).unwrap();
         let child = Command::new("/usr/sbin/mariadbd")
             .args([

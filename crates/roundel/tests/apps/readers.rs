@@ -29,7 +29,7 @@ impl Trees {
         let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
         daemon.start();
         let tools = our_tools(directory.path());
-        let library = oracle::librrd_directory(directory.path()).unwrap();
+        let library = testkit::librrd_directory(directory.path()).unwrap();
         let mount = can_mount().then(|| Mount::of(&daemon, "ro"));
         let trees = Trees { mount, directory, daemon, tools, library };
         for (place, rrdtool) in
@@ -130,7 +130,7 @@ fn graphite_web_reads_placeholders_and_a_mount() {
     // As of then, because a reader does not look further back than the RRD goes.
     let at = |mut command: Command, flush: &str| {
         command
-            .env("LD_PRELOAD", oracle::faketime())
+            .env("LD_PRELOAD", testkit::faketime())
             .env("FAKETIME_FMT", "%s")
             .env("FAKETIME", (START + 450).to_string());
         output(command.args(["-W", "ignore", "-c", GRAPHITE, flush]))

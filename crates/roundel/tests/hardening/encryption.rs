@@ -45,7 +45,7 @@ impl Guarded {
                 2099,
             );
         }
-        let [open, closed, agents, one, two, gmond, http, followers] = [0; 8].map(|_| oracle::free_port());
+        let [open, closed, agents, one, two, gmond, http, followers] = [0; 8].map(|_| testkit::free_port());
         let path = |name: &str| directory.join(name).display().to_string();
         let ours = format!("cert_file = \"{}\", key_file = \"{}\"", path("server.crt"), path("server.key"));
         let clients = path("clients.crt");
@@ -325,7 +325,7 @@ fn slow_handshakes_by_the_thousand_hold_up_nobody() {
     let more = rustix::process::Rlimit { current: limit.maximum, ..limit };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, more).unwrap();
     if limit.maximum.is_some_and(|most| most < 2 * SLOW as u64) {
-        return oracle::skip("the system allows too few open files");
+        return testkit::skip("the system allows too few open files");
     }
     let guarded = Guarded::start();
     let mut before = Talk::begin(&guarded);
@@ -432,7 +432,7 @@ fn librrd_speaks_frames_over_tls() {
         let mut command = Command::new("/usr/bin/python3");
         command
             .args(["-c", script, address])
-            .env("LD_LIBRARY_PATH", oracle::librrd_directory(guarded.daemon.directory()).unwrap());
+            .env("LD_LIBRARY_PATH", testkit::librrd_directory(guarded.daemon.directory()).unwrap());
         let output = guarded.run(&mut command, address, None);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
@@ -481,7 +481,7 @@ fn a_token_is_shown_first_and_never_in_the_open() {
     // An address of this machine that others may reach; nothing is sent to find it.
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let Some(outside) = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr()).ok() else {
-        return oracle::skip("this machine has no network");
+        return testkit::skip("this machine has no network");
     };
     let outside = outside.ip().to_string();
     let child = ask(&outside, false);

@@ -5,7 +5,7 @@ use std::net::{Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 
-use oracle::{free_port, wait_for, wait_until};
+use testkit::{free_port, wait_for, wait_until};
 
 use crate::devices::metric;
 use crate::snmpd::Snmpd;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use oracle::random::Random;
-use oracle::{http_get, wait_for, wait_until};
+use testkit::random::Random;
+use testkit::{http_get, wait_for, wait_until};
 
 use crate::wire::{Client, Daemon, Kind};
 
@@ -22,7 +22,7 @@ const START: u64 = 1_700_000_000;
 /// A daemon with HTTP that forwards to `to`, with more keys of `[[forward]]`.
 fn forwarder(directory: &Path, to: &str, keys: &str) -> (Daemon, u16) {
     let mut daemon = Daemon::new(Kind::Stripes, &directory.join("first"));
-    let http = oracle::free_port();
+    let http = testkit::free_port();
     daemon.configure(&settings(http, to, keys));
     (daemon, http)
 }
@@ -174,7 +174,7 @@ fn an_rrdcached_that_is_killed_and_away_for_a_while_gets_everything() {
         let options = ["-B", "-R", "-t", "1", "-j", journal.to_str().unwrap()];
         let pid = directory.path().join("pid");
         std::fs::remove_file(&pid).ok();
-        old.spawn_as(oracle::rrdcached(&old.base(), &old.socket(), &pid, &options));
+        old.spawn_as(testkit::rrdcached(&old.base(), &old.socket(), &pid, &options));
         old.wait_for_answer()
     };
     let to = format!("rrdcached:unix:{}", old.socket().display());
@@ -208,7 +208,7 @@ fn nothing_acknowledged_is_missing_after_both_were_killed_at_random() {
     const KILLS: u64 = 12;
     const RRDS: u64 = 20;
     let directory = directory();
-    let mut random = Random::new(oracle::random::seeds(1).start);
+    let mut random = Random::new(testkit::random::seeds(1).start);
     let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
     let to = format!("unix:{}", second.socket().display());
     let mut first = Daemon::new(Kind::Stripes, &directory.path().join("first"));
@@ -365,7 +365,7 @@ fn a_token_of_the_target_is_shown_and_needed() {
     let directory = directory();
     let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
     let closed =
-        format!("[[listen]]\naddress = \"127.0.0.1:{}\"\nanonymous = \"none\"\n", oracle::free_port());
+        format!("[[listen]]\naddress = \"127.0.0.1:{}\"\nanonymous = \"none\"\n", testkit::free_port());
     let port: u16 = closed.split(':').nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
     second.configure(&closed);
     let mut there = second.start();

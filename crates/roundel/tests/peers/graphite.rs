@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use oracle::random::Random;
+use testkit::random::Random;
 
 use super::wire::{Daemon, Kind};
 
@@ -31,7 +31,7 @@ impl GraphiteWeb {
             .output()
             .is_ok_and(|output| output.status.success());
         if !is_there {
-            oracle::skip("graphite-web 1.1.10 with python3-rrdtool is not installed (make peers)");
+            testkit::skip("graphite-web 1.1.10 with python3-rrdtool is not installed (make peers)");
             return None;
         }
         std::fs::create_dir_all(own).unwrap();
@@ -83,11 +83,11 @@ struct Pair {
 }
 
 impl Pair {
-    fn start(create: impl FnOnce(&mut oracle::Client)) -> Option<Pair> {
+    fn start(create: impl FnOnce(&mut testkit::Client)) -> Option<Pair> {
         let directory = tempfile::Builder::new().prefix("graphite-").tempdir().unwrap();
         let mut daemon = Daemon::new(Kind::Files, &directory.path().join("daemon"));
         let theirs = GraphiteWeb::start(&daemon.base(), &directory.path().join("own"))?;
-        let http = oracle::free_port();
+        let http = testkit::free_port();
         daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n"));
         let mut client = daemon.start();
         create(&mut client);
@@ -128,7 +128,7 @@ impl Pair {
 }
 
 /// RRDs of two sources with gaps, and one with longer rows.
-fn create(client: &mut oracle::Client) {
+fn create(client: &mut testkit::Client) {
     let mut random = Random::new(5);
     let mut say = |line: &str| {
         let answer = client.ask(line).unwrap();
@@ -251,7 +251,7 @@ const FOUND: [&str; 20] = [
 #[test]
 fn renders_and_finds_what_graphite_web_does() {
     let Some(mut pair) = Pair::start(create) else { return };
-    for seed in oracle::random::seeds(1) {
+    for seed in testkit::random::seeds(1) {
         let mut random = Random::new(seed);
         let listed = include_str!("graphite/targets.txt").lines().map(str::to_owned);
         let mut targets: Vec<String> = listed.filter(|_| seed == 0).collect();

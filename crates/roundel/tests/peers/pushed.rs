@@ -10,7 +10,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oracle::{free_port, http_get, wait_for, wait_until};
+use testkit::{free_port, http_get, wait_for, wait_until};
 
 use crate::wire::{Client, Daemon, Kind};
 

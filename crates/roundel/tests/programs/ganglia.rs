@@ -4,7 +4,7 @@
 use std::net::TcpStream;
 use std::process::Command;
 
-use oracle::free_port;
+use testkit::free_port;
 
 use crate::support::{Place, Running, Way, succeeded};
 

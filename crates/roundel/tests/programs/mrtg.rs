@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::free_port;
+use testkit::free_port;
 
 use crate::support::{Place, Running, Way, alike};
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::free_port;
+use testkit::free_port;
 
 use crate::support::{Place, Running, Way, alike, succeeded, write_program};
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 use crate::wire::{Client, DEADLINE, Daemon, Kind};
 
@@ -123,7 +123,7 @@ impl Place {
     /// As `command`, for a program that always sees the time `time`, such as `2001-09-09 01:50:00`.
     pub fn command_at(&self, time: &str, program: &str) -> Command {
         // Cleans up after earlier ones.
-        assert!(oracle::faketime().exists());
+        assert!(testkit::faketime().exists());
         let mut command = self.command("/usr/bin/faketime");
         command.args(["-f", time, program]);
         command
@@ -142,7 +142,7 @@ impl Place {
         // A program that runs may be writing it.
         let is_locked =
             |output: &Output| String::from_utf8_lossy(&output.stderr).contains("could not lock RRD");
-        let output = oracle::wait_for("the lock of an RRD", || {
+        let output = testkit::wait_for("the lock of an RRD", || {
             Some(dump.output().unwrap()).filter(|output| !is_locked(output))
         });
         String::from_utf8(output_of(&dump, output)).unwrap()
@@ -188,7 +188,7 @@ fn output_of(command: &Command, output: Output) -> Vec<u8> {
 
 /// A directory with our library under its real name.
 pub fn library() -> PathBuf {
-    oracle::librrd_directory(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
+    testkit::librrd_directory(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
 }
 
 /// The RRDs of both places must be equal, to the last bit.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use oracle::{Program, wait_until};
+use testkit::{Program, wait_until};
 
 use super::store::{START, Store, check_rows, finest, parse, roundel, try_roundel};
 
@@ -40,7 +40,7 @@ impl Cluster {
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let bin = versions.map(|version| version.path().join("bin")).find(|bin| bin.join("initdb").exists());
         let Some(bin) = bin else {
-            oracle::skip("PostgreSQL is not installed: make peers");
+            testkit::skip("PostgreSQL is not installed: make peers");
             return None;
         };
         let directory = tempfile::Builder::new().prefix("postgres-").tempdir().unwrap();
@@ -50,7 +50,7 @@ impl Cluster {
         init.args(["-A", "trust", "-U", "ann", "-E", "UTF8", "--no-sync", "-D"]).arg(&data);
         let output = init.current_dir(directory.path()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        let port = oracle::free_port();
+        let port = testkit::free_port();
         let options = prepare(directory.path());
         let server = Cluster::serve(&bin, directory.path(), port, &options);
         let cluster = Cluster { server, directory, bin, port };

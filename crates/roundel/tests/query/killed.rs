@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use oracle::{Program, wait_until};
+use testkit::{Program, wait_until};
 
 use super::database::Cluster;
 use super::parquet::{DUCKDB, python, run};
@@ -33,7 +33,7 @@ fn kill(mut child: Child) {
 
 /// Kills exports at moments that a seed says.
 fn kill_at_random(seed: u64, count: u64, mut begin: impl FnMut() -> Child, mut check: impl FnMut()) {
-    let mut random = oracle::random::Random::new(seed);
+    let mut random = testkit::random::Random::new(seed);
     for _ in 0..count {
         let export = begin();
         std::thread::sleep(Duration::from_millis(random.below(WITHIN_MS)));

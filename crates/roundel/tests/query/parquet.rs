@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::{Program, wait_until};
+use testkit::{Program, wait_until};
 
 use super::store::{START, Store, check_rows, finest, parse, roundel};
 
@@ -15,7 +15,7 @@ pub fn python() -> Option<PathBuf> {
     if own.exists() {
         return Some(own);
     }
-    oracle::skip("DuckDB is not there: make peers");
+    testkit::skip("DuckDB is not there: make peers");
     None
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oracle::{Kafka, free_port, http_get, http_post_form, wait_until};
+use testkit::{Kafka, free_port, http_get, http_post_form, wait_until};
 
 use super::server::{CREATE, Server};
 

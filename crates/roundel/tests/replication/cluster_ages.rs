@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oracle::{free_port, http_get, wait_until};
+use testkit::{free_port, http_get, wait_until};
 
 use super::cluster::{are_well, node};
 use super::server::CREATE;

@@ -17,8 +17,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use oracle::random::{Random, seeds};
-use oracle::{Client, Kafka, free_port, wait_for, wait_until};
+use testkit::random::{Random, seeds};
+use testkit::{Client, Kafka, free_port, wait_for, wait_until};
 
 use self::judge::Verdict;
 use self::load::{RRDS, Sent, Shared, WRITERS};

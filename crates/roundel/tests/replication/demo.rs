@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use oracle::{free_port, wait_for, wait_until};
+use testkit::{free_port, wait_for, wait_until};
 
 /// From its first port to its last one.
 const PORTS: u16 = 51;
 
-/// `crates/oracle/kafka/cluster.sh`, ended with this value.
+/// `crates/testkit/kafka/cluster.sh`, ended with this value.
 struct Demo {
     script: Child,
     work: PathBuf,
@@ -22,7 +22,7 @@ impl Demo {
         let (work, said) = (place.join("work"), place.join("said"));
         let out = std::fs::File::create(&said).unwrap();
         let script = Command::new("sh")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../oracle/kafka/cluster.sh"))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/kafka/cluster.sh"))
             .args([&target.join("kafka"), programs, &work])
             .env("CLUSTER_PORT", first_port().to_string())
             .stdin(Stdio::null())

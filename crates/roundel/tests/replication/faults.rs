@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use oracle::{wait_for, wait_until};
+use testkit::{wait_for, wait_until};
 
 use super::disk::SmallDisk;
 use super::server::{CREATE, Pair, Server};
@@ -117,7 +117,7 @@ impl Drop for Namespaces {
 #[test]
 fn a_network_that_is_cut_loses_nothing_acknowledged() {
     let Some(network) = Namespaces::new() else {
-        return oracle::skip("this user may not make namespaces of the network");
+        return testkit::skip("this user may not make namespaces of the network");
     };
     let mut pair = Pair::placed(REPLICATION, |side, server| {
         server.run_in(&["ip", "netns", "exec", &network.0[side]]);
@@ -175,7 +175,7 @@ fn a_full_disk_on_either_side_loses_nothing_acknowledged() {
                 server.move_to(&at);
             }
         });
-        let Some(disk) = disk else { return oracle::skip("this user may not mount") };
+        let Some(disk) = disk else { return testkit::skip("this user may not mount") };
         pair.servers[1].start();
         let [a, b] = &pair.servers;
         wait_until("a follower", || b.status("connected") == "yes");
@@ -212,7 +212,7 @@ fn a_full_disk_on_either_side_loses_nothing_acknowledged() {
 fn clocks_that_jump_lose_nothing_acknowledged() {
     let library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
     if !Path::new(library).exists() {
-        return oracle::skip("faketime is not installed");
+        return testkit::skip("faketime is not installed");
     }
     let place = tempfile::tempdir().unwrap();
     let clock = |side: usize| place.path().join(format!("clock-{side}"));

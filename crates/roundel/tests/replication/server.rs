@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use oracle::{Client, free_port, wait_for};
+use testkit::{Client, free_port, wait_for};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 /// What follows the name in CREATE: each second has its own row.

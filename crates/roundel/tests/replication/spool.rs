@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use oracle::{Kafka, free_port, http_get, wait_until};
+use testkit::{Kafka, free_port, http_get, wait_until};
 
 use super::cluster::{are_all_well, are_well, figure, node_over};
 use super::cluster_faults::export;

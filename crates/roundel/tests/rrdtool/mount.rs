@@ -1,7 +1,7 @@
 //! A mounted store beside a directory of plain files: Debian's rrdtool and the programs of an administrator must not see a
 //! difference.
 
-use oracle::{Client, wait_until};
+use testkit::{Client, wait_until};
 
 use super::mounting::{Mount, can_mount, terminate};
 use super::*;

@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use oracle::{Client, wait_until};
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
+use testkit::{Client, wait_until};
 
 use super::mount::{MAKE, mounted, shell};
 use super::mounting::{Mount, can_mount, is_mounted, terminate};

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use oracle::random::Random;
+use testkit::random::Random;
 
 use super::*;
 
@@ -87,7 +87,7 @@ impl World {
 
     /// Every RRD that is there is there in both, with the same content.
     fn check(&self) {
-        let (theirs, ours) = (oracle::rrd_files(&self.plain), oracle::rrd_files(&self.daemon.base()));
+        let (theirs, ours) = (testkit::rrd_files(&self.plain), testkit::rrd_files(&self.daemon.base()));
         let ours: Vec<_> = ours.iter().filter(|name| !name.starts_with("busy")).collect();
         assert_eq!(ours, theirs.iter().collect::<Vec<_>>(), "{:#?}", self.done);
         for name in &theirs {
@@ -267,5 +267,5 @@ fn random_steps(random: &mut Random, world: &mut World) {
 
 #[test]
 fn a_tree_whose_daemon_is_killed_stays_like_files() {
-    oracle::random::each_seed(3, one);
+    testkit::random::each_seed(3, one);
 }

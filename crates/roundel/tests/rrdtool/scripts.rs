@@ -21,7 +21,7 @@ fn fetched() -> Option<PathBuf> {
         return Some(directory);
     }
     let why = "RRDtool's own test scripts are not there: run `make peers` with a network";
-    oracle::skip_unless("ROUNDEL_RRDTOOL_SCRIPTS", why);
+    testkit::skip_unless("ROUNDEL_RRDTOOL_SCRIPTS", why);
     None
 }
 

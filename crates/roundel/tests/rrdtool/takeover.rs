@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
 
-use oracle::{Client, rrdcached, wait_for, wait_until};
+use testkit::{Client, rrdcached, wait_for, wait_until};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use oracle::wait_for;
+use testkit::wait_for;
 
 use super::{ROUNDEL, Running, roundel, say, text};
 

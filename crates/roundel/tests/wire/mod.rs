@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use oracle::{Client, DEADLINE};
+pub use testkit::{Client, DEADLINE};
 
 /// The daemon of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Daemon {
         Daemon {
             kind,
             directory: directory.canonicalize().unwrap(),
-            tcp_port: oracle::free_port(),
+            tcp_port: testkit::free_port(),
             more_settings: String::new(),
             child: None,
         }
@@ -135,7 +135,7 @@ impl Daemon {
 
     fn rrdcached(&self) -> Command {
         let options = ["-B", "-R", "-t", "1", "-l", &format!("127.0.0.1:{}", self.tcp_port)];
-        oracle::rrdcached(&self.base(), &self.socket(), &self.directory.join("pid"), &options)
+        testkit::rrdcached(&self.base(), &self.socket(), &self.directory.join("pid"), &options)
     }
 
     /// `ROUNDEL_EXECUTABLE` may name another program that takes `serve --config FILE`.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 use super::wire::Daemon;
 
@@ -19,7 +19,7 @@ pub fn can_mount() -> bool {
         && rustix::process::geteuid().is_root()
         && Command::new("fusermount3").arg("-V").output().is_ok();
     if !can {
-        oracle::skip("mounting needs root, /dev/fuse and the package fuse3");
+        testkit::skip("mounting needs root, /dev/fuse and the package fuse3");
     }
     can
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 /// An agent that is stopped at the end.
 pub struct Snmpd {

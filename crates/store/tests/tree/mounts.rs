@@ -9,7 +9,7 @@ use super::*;
 /// Runs a test in which what is mounted is seen by no one else, and gone at its end.
 fn with_mounts(test: impl FnOnce() + Send) {
     if !rustix::process::geteuid().is_root() {
-        return oracle::skip("mounting file systems needs root");
+        return testkit::skip("mounting file systems needs root");
     }
     thread::scope(|scope| {
         let test = scope.spawn(|| {
@@ -123,7 +123,7 @@ impl Shown {
             .args(["-f", "-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0"])
             .args([directory, place]);
         let child = bindfs.spawn().expect("bindfs is installed (make peers)");
-        oracle::wait_until("a mount by bindfs", || place.join(".there").exists());
+        testkit::wait_until("a mount by bindfs", || place.join(".there").exists());
         Shown(child)
     }
 }

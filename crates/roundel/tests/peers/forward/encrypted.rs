@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oracle::{Program, wait_until};
+use testkit::{Program, wait_until};
 
 use super::{add_token, create, directory, forwarder, metric, prometheus, settings, update, wait_for_rows};
 use crate::signer::Signer;
@@ -21,7 +21,7 @@ fn a_roundel_with_tls_is_trusted_by_its_authority_and_shown_a_token() {
     let directory = directory();
     let trust = certificates(directory.path());
     let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
-    let (port, path) = (oracle::free_port(), directory.path().display());
+    let (port, path) = (testkit::free_port(), directory.path().display());
     second.configure(&format!(
         "[[listen]]\naddress = \"127.0.0.1:{port}\"\nanonymous = \"none\"\n\
          tls = {{ cert_file = \"{path}/server.crt\", key_file = \"{path}/server.key\" }}\n"
@@ -50,13 +50,13 @@ fn a_roundel_with_tls_is_trusted_by_its_authority_and_shown_a_token() {
 #[test]
 fn a_prometheus_is_written_to_over_https() {
     if !Path::new(prometheus::PROMETHEUS).exists() {
-        return oracle::skip("prometheus is not installed (make peers)");
+        return testkit::skip("prometheus is not installed (make peers)");
     }
     let directory = directory();
     let trust = certificates(directory.path());
     let web = directory.path().join("web.yml");
     std::fs::write(&web, "tls_server_config: { cert_file: server.crt, key_file: server.key }\n").unwrap();
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     let web = format!("--web.config.file={}", web.display());
     let _prometheus: Program = prometheus::spawn(directory.path(), port, &[&web]);
     let to = format!("https://localhost:{port}/api/v1/write");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use oracle::{Program, wait_until};
+use testkit::{Program, wait_until};
 
 use super::{directory, forwarder};
 
@@ -15,7 +15,7 @@ fn start(directory: &Path, port: u16) -> Program {
         "[cache]\nSTORAGE_DIR = {path}/\nLOCAL_DATA_DIR = {path}/whisper/\nCONF_DIR = {path}/\nLOG_DIR = {path}/\nPID_DIR = {path}/\n\
          MAX_CREATES_PER_MINUTE = inf\nMAX_UPDATES_PER_SECOND = 1000\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = {port}\n\
          PICKLE_RECEIVER_PORT = 0\nCACHE_QUERY_INTERFACE = 127.0.0.1\nCACHE_QUERY_PORT = {}\nENABLE_LOGROTATION = False\nUSER =\n",
-        oracle::free_port()
+        testkit::free_port()
     );
     std::fs::write(directory.join("carbon.conf"), config).unwrap();
     std::fs::write(directory.join("storage-schemas.conf"), "[all]\npattern = .*\nretentions = 10s:1d\n")
@@ -44,10 +44,10 @@ fn values(directory: &Path, series: &str, until: u64) -> Vec<String> {
 #[test]
 fn a_graphite_gets_each_source_by_its_path() {
     if !Path::new(CARBON).exists() {
-        return oracle::skip("carbon-cache is not installed (make peers)");
+        return testkit::skip("carbon-cache is not installed (make peers)");
     }
     let directory = directory();
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     let (mut first, _http) = forwarder(directory.path(), &format!("graphite:127.0.0.1:{port}"), "");
     let mut client = first.start();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oracle::{Program, http_get, wait_until};
+use testkit::{Program, http_get, wait_until};
 
 use super::{create, directory, forwarder, metric, update};
 
@@ -47,10 +47,10 @@ fn samples(port: u16, query: &str, at: u64) -> Vec<(f64, String)> {
 #[test]
 fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
     if !Path::new(PROMETHEUS).exists() {
-        return oracle::skip("prometheus is not installed (make peers)");
+        return testkit::skip("prometheus is not installed (make peers)");
     }
     let directory = directory();
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     let to = format!("http://127.0.0.1:{port}/api/v1/write");
     let (mut first, http) = forwarder(directory.path(), &to, "");
     let mut client = first.start();
@@ -102,7 +102,7 @@ fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
 fn a_roundel_gets_by_remote_write_what_was_pushed_to_another() {
     let directory = directory();
     let mut second = crate::wire::Daemon::new(crate::wire::Kind::Stripes, &directory.path().join("second"));
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     second.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{port}\"]\n\n[[create]]\npath = \"all/{{name}}\"\nstep = \"1s\"\n"
     ));
@@ -122,7 +122,7 @@ fn a_roundel_gets_by_remote_write_what_was_pushed_to_another() {
     }
     wait_until("the readings to be sent", || metric(http, "sent_total", None) == 40);
     let selector = "{__name__=~\"up|rrd_load\"}".replace('"', "%22");
-    let answer = oracle::http_get(port, &format!("/api/v1/series?match[]={selector}")).unwrap();
+    let answer = testkit::http_get(port, &format!("/api/v1/series?match[]={selector}")).unwrap();
     for labels in [
         r#"{"__name__":"up","instance":"a:1","job":"node"}"#,
         r#"{"__name__":"rrd_load","ds":"load","rrd":"net/sw1"}"#,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::{Program, wait_for};
+use testkit::{Program, wait_for};
 
 use super::Receiver;
 
@@ -17,7 +17,7 @@ fn python() -> Option<PathBuf> {
 /// Runs a script with these words; what it says if it fails.
 fn run(script: &str, words: &[String]) -> Option<()> {
     let Some(python) = python() else {
-        oracle::skip("the clients of InfluxDB, statsd and OpenTelemetry are not installed (make peers)");
+        testkit::skip("the clients of InfluxDB, statsd and OpenTelemetry are not installed (make peers)");
         return None;
     };
     let output = Command::new(python).arg("-c").arg(script).args(words).output().unwrap();
@@ -162,7 +162,7 @@ fn telegraf_config(receiver: &Receiver, values: &Path) -> String {
 #[test]
 fn telegraf_writes_by_every_output_that_it_has_for_us() {
     let Some(telegraf) = telegraf() else {
-        return oracle::skip("Telegraf is not installed (make peers)");
+        return testkit::skip("Telegraf is not installed (make peers)");
     };
     let mut receiver = Receiver::with_precision("ns", "");
     let time = super::now() - 100;
@@ -206,7 +206,7 @@ fn has_yajl() -> bool {
 #[test]
 fn collectd_writes_graphite_and_influx() {
     if !Path::new("/usr/lib/collectd/write_graphite.so").exists() || !has_yajl() {
-        return oracle::skip("collectd is not installed with what its write_http needs (make peers)");
+        return testkit::skip("collectd is not installed with what its write_http needs (make peers)");
     }
     let mut receiver = Receiver::start("");
     let directory = receiver.daemon.directory().join("collectd");
@@ -234,12 +234,12 @@ fn collectd_writes_graphite_and_influx() {
 #[test]
 fn carbon_relay_sends_pickles() {
     if !Path::new("/usr/bin/carbon-relay").exists() {
-        return oracle::skip("carbon-relay is not installed (make peers)");
+        return testkit::skip("carbon-relay is not installed (make peers)");
     }
     let mut receiver = Receiver::start("");
     let directory = receiver.daemon.directory().join("relay");
     fs::create_dir_all(&directory).unwrap();
-    let (path, line, pickle) = (directory.display(), oracle::free_port(), receiver.pickle);
+    let (path, line, pickle) = (directory.display(), testkit::free_port(), receiver.pickle);
     let config = format!(
         "[relay]\nSTORAGE_DIR = {path}/\nCONF_DIR = {path}/\nLOG_DIR = {path}/\nPID_DIR = {path}/\nUSER =\nENABLE_LOGROTATION = False\n\
          LINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = {line}\nPICKLE_RECEIVER_PORT = 0\n\

@@ -116,7 +116,7 @@ fn files_that_exporter_toolkit_refuses_are_refused() {
 fn the_test_files_of_exporter_toolkit_itself() {
     let Some(files) = std::env::var_os("ROUNDEL_EXPORTER_TOOLKIT") else {
         let why = "ROUNDEL_EXPORTER_TOOLKIT names no directory with exporter-toolkit's test files";
-        return oracle::skip_unless("ROUNDEL_EXPORTER_TOOLKIT", why);
+        return testkit::skip_unless("ROUNDEL_EXPORTER_TOOLKIT", why);
     };
     let (mut good, mut bad) = (0, 0);
     for entry in std::fs::read_dir(&files).unwrap() {

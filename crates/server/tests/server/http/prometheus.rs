@@ -6,12 +6,12 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::random::Random;
-use oracle::{Client, Program};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::Anonymous;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
+use testkit::random::Random;
+use testkit::{Client, Program};
 
 use super::rights::{account, daemon};
 use crate::common::Roundel;
@@ -322,7 +322,7 @@ impl Peer {
         let version = Command::new(program).arg("--version").output().unwrap();
         let version = String::from_utf8_lossy(&[version.stdout, version.stderr].concat()).into_owned();
         let is_old = version.contains("version 2.");
-        let port = oracle::free_port();
+        let port = testkit::free_port();
         let flag = |name: &str, value: &Path| format!("--{name}={}", value.display());
         let words = [
             flag("config.file", &directory.path().join("config")),
@@ -333,8 +333,8 @@ impl Peer {
         ];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let program = Program::start(&directory.path().join("log"), program.to_str().unwrap(), &words);
-        oracle::wait_until("Prometheus", || {
-            oracle::http_get(port, "/-/ready").is_some_and(|answer| answer.contains("200 OK"))
+        testkit::wait_until("Prometheus", || {
+            testkit::http_get(port, "/-/ready").is_some_and(|answer| answer.contains("200 OK"))
         });
         Peer { port, is_old, _program: program, _directory: directory }
     }

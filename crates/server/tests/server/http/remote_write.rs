@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use oracle::{Client, Program};
 use protocol::prometheus::{Samples, compress, write_request};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::Anonymous;
 use roundel_server::ingest::IngestSettings;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
+use testkit::{Client, Program};
 
 use super::prometheus::{encoded, program};
 use super::rights::{account, daemon, get_as, limited};
@@ -364,7 +364,7 @@ fn real_senders_are_understood() {
             Program::start(&directory.path().join("prometheus.log"), program.to_str().unwrap(), &words),
         ));
     } else {
-        oracle::skip("prometheus");
+        testkit::skip("prometheus");
     }
     if Path::new("/usr/bin/vmagent").exists() {
         std::fs::write(
@@ -384,18 +384,18 @@ fn real_senders_are_understood() {
             Program::start(&directory.path().join("vmagent.log"), "/usr/bin/vmagent", &words),
         ));
     } else {
-        oracle::skip("vmagent");
+        testkit::skip("vmagent");
     }
     for (from, _) in &running {
         let query = format!("/api/v1/series?match[]={}", encoded(&format!("{{from='{from}',job='own'}}")));
-        oracle::wait_until(from, || {
+        testkit::wait_until(from, || {
             let names = get(&roundel, &query).text();
             ["\"up\"", "roundel_connections_total\"", "\"scrape_duration_seconds\""]
                 .iter()
                 .all(|name| names.contains(name))
         });
         let up = format!("last_over_time(up{{from='{from}'}}[1m])");
-        oracle::wait_until("rows", || {
+        testkit::wait_until("rows", || {
             ask(&roundel, &up, now() + 15).first().is_some_and(|(_, value)| is_up(value))
         });
     }

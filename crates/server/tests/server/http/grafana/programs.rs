@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use oracle::Program;
+use testkit::Program;
 
 use super::super::prometheus::encoded;
 use super::recorded::{SECONDS, end, filled};
@@ -18,7 +18,7 @@ fn url(roundel: &Roundel) -> String {
 #[test]
 fn promtool_asks_what_there_is() {
     if !Path::new("/usr/bin/promtool").exists() {
-        return oracle::skip("promtool");
+        return testkit::skip("promtool");
     }
     let roundel = filled();
     let (start, end) = ((end() - SECONDS).to_string(), end().to_string());
@@ -51,7 +51,7 @@ fn promtool_asks_what_there_is() {
 #[test]
 fn vmalert_evaluates_rules_here_and_writes_back() {
     if !Path::new("/usr/bin/vmalert").exists() {
-        return oracle::skip("vmalert");
+        return testkit::skip("vmalert");
     }
     let roundel = filled();
     let directory = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn vmalert_evaluates_rules_here_and_writes_back() {
                  (last_over_time(host_load_one[1h]))\n  - alert: TooMuchFree\n    expr: last_over_time(host_memory_free[1h]) > 1\n    \
                  labels: {severity: page}\n    annotations: {summary: '{{ $labels.instance }} has {{ $value }}'}\n";
     std::fs::write(path("rules.yml"), rules).unwrap();
-    let (url, port) = (url(&roundel), oracle::free_port());
+    let (url, port) = (url(&roundel), testkit::free_port());
     let words = [
         format!("-rule={}", path("rules.yml")),
         format!("-datasource.url={url}"),
@@ -72,15 +72,15 @@ fn vmalert_evaluates_rules_here_and_writes_back() {
     ];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let _vmalert = Program::start(&directory.path().join("vmalert.log"), "/usr/bin/vmalert", &words);
-    oracle::wait_until("the alert", || {
-        let alerts = oracle::http_get(port, "/api/v1/alerts").unwrap_or_default();
+    testkit::wait_until("the alert", || {
+        let alerts = testkit::http_get(port, "/api/v1/alerts").unwrap_or_default();
         alerts.contains("TooMuchFree") && alerts.contains("localhost has 409600")
     });
     for query in [
         "last_over_time({\"instance:host_load:max\",instance=\"localhost\"}[1h])",
         "last_over_time(ALERTS{alertname=\"TooMuchFree\",alertstate=\"firing\"}[1h])",
     ] {
-        oracle::wait_until(query, || {
+        testkit::wait_until(query, || {
             // A row of 15 s is complete after its end.
             let target = format!("/api/v1/query?query={}&time={}", encoded(query), end() + 120);
             let answer = get(&roundel, &target).json();
