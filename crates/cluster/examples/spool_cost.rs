@@ -100,10 +100,7 @@ fn measure(what: &str, engine: &ClusterEngine, times: &mut [i64], span: Duration
 
 /// Three brokers, and a log of theirs.
 fn brokers() -> (Kafka, Arc<dyn ReplicatedLog>) {
-    // What runs is target/debug/examples/spool_cost, or that of another profile.
-    let program = std::env::current_exe().expect("a program");
-    let target = program.ancestors().nth(3).expect("a target directory");
-    let kafka = Kafka::start(&target.join("tmp"), 3, &[]).expect("three brokers");
+    let kafka = Kafka::start(3, &[]).expect("three brokers");
     let options = KafkaOptions::new(kafka.addresses(), "cost");
     let retention = Duration::from_hours(1);
     let topic = NewTopic { partitions: PARTITIONS + 1, replication: 3, retention };

@@ -6,7 +6,6 @@
 mod secured;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,7 +26,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// One cluster for all, because three brokers need more time to start than the tests.
 #[test]
 fn a_topic_is_a_replicated_log() {
-    let mut kafka = Kafka::start(Path::new(env!("CARGO_TARGET_TMPDIR")), 3, &[]).unwrap();
+    let Some(mut kafka) = Kafka::start(3, &[]) else { return };
     let mut step = |name: &str, run: fn(&mut Kafka)| {
         let begun = Instant::now();
         run(&mut kafka);

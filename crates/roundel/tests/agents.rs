@@ -17,7 +17,6 @@ mod profiles;
 mod reload;
 #[path = "wire/snmpd.rs"]
 mod snmpd;
-mod wire;
 #[path = "agents/work.rs"]
 mod work;
 
@@ -37,7 +36,7 @@ use rrd::time::Timestamp;
 use server::agent::spool::SpoolOptions;
 use server::agent::{AgentLink, AgentSettings};
 use testkit::random::{Random, seeds};
-use wire::{Client, DEADLINE, Daemon, Kind};
+use testkit::{Client, DEADLINE, Daemon, Kind, Running};
 
 const START: i64 = 1_700_000_000;
 const RRDS: usize = 4;
@@ -133,7 +132,7 @@ impl World {
     fn new(kind: Kind) -> World {
         let directory = tempfile::tempdir().unwrap();
         let port = testkit::free_port();
-        let mut daemon = Daemon::new(kind, &directory.path().join("store"));
+        let mut daemon = testkit::daemon!(kind, &directory.path().join("store"));
         // Each record of the log counts: the position must be in the checkpoints, too.
         let more = if kind == Kind::Stripes { "[stripes]\nshards = 3\nlog_bytes = 32768\n" } else { "" };
         daemon.configure(&format!("[agents]\nlisten = [\"127.0.0.1:{port}\"]\n{more}"));
@@ -404,13 +403,9 @@ fn the_command_sends_what_it_collects() {
     ));
     let mut client = world.daemon.start();
     let config = world.host_agent_toml("hall-2");
-    let log = std::fs::File::create(world.directory.path().join("agent.log")).unwrap();
-    let mut agent = Command::new(env!("CARGO_BIN_EXE_roundel"))
-        .args(["agent", "--config"])
-        .arg(&config)
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+    command.args(["agent", "--config"]).arg(&config);
+    let agent = Running::start(&mut command, world.directory.path().join("agent.log"));
     let deadline = Instant::now() + DEADLINE;
     let mut found = false;
     while !found && Instant::now() < deadline {
@@ -437,12 +432,7 @@ fn the_command_sends_what_it_collects() {
         "{}",
         agents()
     );
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(agent.id() as i32).unwrap(),
-        rustix::process::Signal::TERM,
-    )
-    .unwrap();
-    assert!(agent.wait().unwrap().success(), "{}", log());
+    assert!(agent.terminate().success(), "{}", log());
     testkit::wait_until("the agent is away", || agents().contains("\"connected\":false"));
 }
 

@@ -2,8 +2,6 @@
 //! Debian's library, and nothing acknowledged is lost when the daemon is killed.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod wire;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -16,8 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cli::daemon::Link;
 use cli::{Environment, Tool};
 use client::Daemons;
-use testkit::{librrd_directory, thread_sanitized, wait_until};
-use wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind, librrd_directory, thread_sanitized, wait_until};
 
 /// Where simulated time starts.
 const BEGIN: i64 = 1_700_000_000;
@@ -58,7 +55,7 @@ fn answers_are_those_of_debians_library_whoever_listens() {
     let program = build(place.path(), "answers", &[]);
     let ours = librrd_directory(place.path()).unwrap();
     let run = |name: &str, kind: Kind, library: Option<&Path>| {
-        let mut daemon = Daemon::new(kind, &place.path().join(name));
+        let mut daemon = testkit::daemon!(kind, &place.path().join(name));
         let mut client = daemon.start();
         let base = daemon.base().canonicalize().unwrap();
         let definition = "-b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:100";
@@ -120,7 +117,7 @@ const DEFINITION: &str =
 #[test]
 fn a_file_or_placeholder_takes_precedence_over_the_environments_daemon() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     for name in ["a.rrd", "b.rrd"] {
         assert_eq!(client.ask(&format!("CREATE {name} {DEFINITION}")).unwrap().status, 0);
@@ -179,7 +176,7 @@ fn a_file_or_placeholder_takes_precedence_over_the_environments_daemon() {
 #[test]
 fn rows_below_a_second_are_refused_and_coarser_ones_are_given() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     let start = "-s 0.5 -b 1700000000 DS:x:GAUGE:2:0:U";
     for (name, archives) in
@@ -249,7 +246,7 @@ fn rows(client: &mut Client, file: usize, until: i64) -> BTreeMap<i64, f64> {
 
 /// A store with the files of the threads.
 fn filled(place: &Path) -> (Daemon, Client) {
-    let mut daemon = Daemon::new(Kind::Stripes, &place.join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.join("daemon"));
     let mut client = daemon.start();
     for file in 0..THREADS * FILES {
         // However long the daemon is away, the row of an update has its value.
@@ -366,7 +363,7 @@ fn nothing_acknowledged_is_lost_over_tcp() {
 #[test]
 fn threads_can_restore_at_the_same_time() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     let big = place.path().join("big.rrd").display().to_string();
     let xml = format!("{big}.xml");

@@ -60,5 +60,7 @@ fn packages_replace_rrdtools_and_restore_them_when_removed() {
     if !root {
         command.args(["-n", "unshare"]);
     }
-    run(command.args(["--mount", "--propagation", "private", "sh"]).arg(script).arg(packages.path()));
+    let said =
+        run(command.args(["--mount", "--propagation", "private", "sh"]).arg(script).arg(packages.path()));
+    said.lines().filter_map(|line| line.strip_prefix("skip: ")).for_each(testkit::skip);
 }

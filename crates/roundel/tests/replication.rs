@@ -13,8 +13,6 @@ mod cluster_ages;
 mod cluster_faults;
 #[path = "replication/demo.rs"]
 mod demo;
-#[path = "replication/disk.rs"]
-mod disk;
 #[path = "replication/encrypted.rs"]
 mod encrypted;
 #[path = "replication/faults.rs"]

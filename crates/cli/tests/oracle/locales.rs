@@ -21,7 +21,7 @@ pub fn path() -> Option<&'static Path> {
 }
 
 fn make() -> Option<PathBuf> {
-    let directory = std::env::temp_dir().join(format!("roundel-locales-{}", env!("CARGO_PKG_VERSION")));
+    let directory = testkit::peer::target().join("locales");
     for name in NAMES {
         let path = directory.join(name);
         if path.join("LC_NUMERIC").exists() {

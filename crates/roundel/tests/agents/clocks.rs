@@ -31,8 +31,8 @@ fn clocks_that_differ_are_reported_once() {
     let place = world.directory.path().join("agent.log");
     let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
     set(&mut command, "-1h");
-    command.args(["agent", "--config"]).arg(&config).stderr(std::fs::File::create(&place).unwrap());
-    let mut agent = command.spawn().unwrap();
+    command.args(["agent", "--config"]).arg(&config);
+    let agent = testkit::Running::start(&mut command, &place);
     let log = || std::fs::read_to_string(&place).unwrap_or_default();
     testkit::wait_until("the skew is reported", || log().contains("this host's clock is ahead"));
     // Its readings are an hour old, as it says.
@@ -46,6 +46,5 @@ fn clocks_that_differ_are_reported_once() {
     world.daemon.spawn();
     testkit::wait_until("another session", || log().matches("connected to the store").count() == 2);
     assert_eq!(log().matches("this host's clock is ahead").count(), 1, "{}", log());
-    agent.kill().unwrap();
-    agent.wait().unwrap();
+    agent.kill();
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::mounting::{Mount, can_mount};
-use super::wire::{Daemon, Kind};
-use super::{is_wanted, our_tools, output};
+use super::{our_tools, output};
+use testkit::{Daemon, Kind, peer};
 
 const START: i64 = 1_700_000_000;
 
@@ -26,7 +26,7 @@ struct Trees {
 impl Trees {
     fn new(rrds: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("readers-").tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
+        let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
         daemon.start();
         let tools = our_tools(directory.path());
         let library = testkit::librrd_directory(directory.path()).unwrap();
@@ -120,7 +120,7 @@ print(int(next(iter(reader.get_intervals())).end))
 
 #[test]
 fn graphite_web_reads_placeholders_and_a_mount() {
-    if !is_wanted() {
+    if peer::debian("graphite-web", "/usr/lib/python3/dist-packages/graphite").is_none() {
         return;
     }
     let trees = Trees::new(&[("h1/load/load.rrd", LOAD)]);
@@ -146,7 +146,7 @@ fn graphite_web_reads_placeholders_and_a_mount() {
 
 #[test]
 fn collection3_shows_placeholders_and_a_mount() {
-    if !is_wanted() {
+    if peer::debian("collectd-core", "/usr/share/doc/collectd-core/examples/collection3").is_none() {
         return;
     }
     let trees = Trees::new(&[
@@ -205,7 +205,7 @@ fn collection3_shows_placeholders_and_a_mount() {
 
 #[test]
 fn ganglias_web_front_end_shows_placeholders_and_a_mount() {
-    if !is_wanted() {
+    if peer::debian("ganglia-webfrontend", "/usr/share/ganglia-webfrontend").is_none() {
         return;
     }
     let sum = "DS:sum:GAUGE:120:U:U RRA:AVERAGE:0.5:1:5856 RRA:AVERAGE:0.5:4:20160";

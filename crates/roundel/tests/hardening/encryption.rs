@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::signer::Signer;
-use crate::wire::{Client, DEADLINE, Daemon, Kind};
 use crate::{CREATE, ROUNDEL};
+use testkit::{Client, DEADLINE, Daemon, Kind, Running};
 
 const RRDTOOL: &str = env!("CARGO_BIN_EXE_rrdtool");
 /// Clients that begin TLS and say no more.
@@ -33,7 +33,7 @@ struct Guarded {
 impl Guarded {
     fn start() -> Self {
         let place = tempfile::tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Stripes, place.path());
+        let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
         let (signer, directory) = (Signer::new("ours"), daemon.directory().to_path_buf());
         fs::write(directory.join("ca.crt"), &signer.pem).unwrap();
         fs::write(directory.join("clients.crt"), &signer.pem).unwrap();
@@ -510,15 +510,9 @@ fn an_agent_sends_over_tls() {
     Signer::new("others").sign(guarded.daemon.directory(), "other", "x", 2099);
     fs::write(&config, text("other.crt")).unwrap();
     let start = || {
-        let log = fs::File::create(place.path().join("log")).unwrap();
         let mut command = Command::new(ROUNDEL);
-        command
-            .args(["agent", "--config"])
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stderr(log.try_clone().unwrap())
-            .stdout(log);
-        Running(command.spawn().unwrap())
+        command.args(["agent", "--config"]).arg(&config);
+        Running::start(&mut command, place.path().join("log"))
     };
     let log = || fs::read_to_string(place.path().join("log")).unwrap();
     let wait = |what: &str, holds: &mut dyn FnMut() -> bool| {
@@ -537,14 +531,4 @@ fn an_agent_sends_over_tls() {
         guarded.client.ask("LIST RECURSIVE /").unwrap().lines.join(" ").contains("hall-2/")
     });
     assert!(guarded.daemon.log().contains("an agent has connected"));
-}
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }

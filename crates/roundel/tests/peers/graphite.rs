@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use testkit::random::Random;
 
-use super::wire::{Daemon, Kind};
+use testkit::{Daemon, Kind};
 
 const START: i64 = 1_700_000_040;
 
@@ -19,21 +19,9 @@ struct GraphiteWeb {
 }
 
 impl GraphiteWeb {
-    /// Starts it over a directory, if it is installed.
+    /// Starts it over a directory; `None`, and the test is skipped, without it.
     fn start(base: &Path, own: &Path) -> Option<GraphiteWeb> {
-        let python = Path::new(env!("CARGO_BIN_EXE_roundel"))
-            .ancestors()
-            .nth(2)
-            .unwrap()
-            .join("graphite-web/bin/python");
-        let is_there = Command::new(&python)
-            .args(["-c", "import graphite.settings, rrdtool"])
-            .output()
-            .is_ok_and(|output| output.status.success());
-        if !is_there {
-            testkit::skip("graphite-web 1.1.10 with python3-rrdtool is not installed (make peers)");
-            return None;
-        }
+        let python = testkit::peer::graphite_web()?;
         std::fs::create_dir_all(own).unwrap();
         let script = own.join("reference.py");
         std::fs::write(&script, include_str!("graphite/reference.py")).unwrap();
@@ -85,7 +73,7 @@ struct Pair {
 impl Pair {
     fn start(create: impl FnOnce(&mut testkit::Client)) -> Option<Pair> {
         let directory = tempfile::Builder::new().prefix("graphite-").tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Files, &directory.path().join("daemon"));
+        let mut daemon = testkit::daemon!(Kind::Files, &directory.path().join("daemon"));
         let theirs = GraphiteWeb::start(&daemon.base(), &directory.path().join("own"))?;
         let http = testkit::free_port();
         daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n"));
@@ -95,14 +83,8 @@ impl Pair {
     }
 
     fn ours(&self, target: &str) -> (u16, Vec<u8>) {
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.http)).unwrap();
-        write!(
-            stream,
-            "GET {target} HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
+        let mut answer =
+            testkit::http_bytes(self.http, "GET", target, "Accept: application/json\r\n", b"").unwrap();
         let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
         let status = String::from_utf8_lossy(&answer[9..12]).parse().unwrap();
         (status, answer.split_off(head + 4))

@@ -3,13 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
-use testkit::wait_until;
-
-use crate::wire::{Client, DEADLINE, Daemon, Kind};
+use testkit::{Client, Daemon, Kind};
 
 /// The library of a program, and where its RRDs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +54,7 @@ impl Place {
         // collectd refuses directories that begin with a dot.
         let directory = tempfile::Builder::new().prefix("programs-").tempdir().unwrap();
         let daemon = way.daemon().map(|kind| {
-            let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+            let mut daemon = testkit::daemon!(kind, &directory.path().join("daemon"));
             let client = daemon.start();
             (daemon, client)
         });
@@ -225,52 +221,4 @@ pub fn alike(ways: &[Way], stages: &[&dyn Fn(&Place)]) -> Vec<Place> {
         same_rrds(&mut theirs, place, &names);
     }
     std::iter::once(theirs).chain(ours).collect()
-}
-
-/// A program that runs beside the test and ends with this value.
-pub struct Running {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Running {
-    /// Starts it with its output in a file.
-    pub fn start(command: &mut Command, log: PathBuf) -> Self {
-        let file = fs::File::create(&log).unwrap();
-        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-        Running { child: command.spawn().unwrap(), log }
-    }
-
-    /// Its output.
-    pub fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Stops it in its own way.
-    pub fn stop(mut self) -> String {
-        let process = self.child.id().to_string();
-        succeeded(Command::new("/bin/kill").args(["-TERM", &process]));
-        wait_until("a program to end", || self.child.try_wait().unwrap().is_some());
-        self.said()
-    }
-
-    /// Waits until `there` returns something; shows the output if that takes too long.
-    pub fn wait_for<T>(&mut self, mut there: impl FnMut() -> Option<T>) -> T {
-        let start = Instant::now();
-        loop {
-            if let Some(value) = there() {
-                return value;
-            }
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none() && start.elapsed() < DEADLINE, "{ended:?}: {}", self.said());
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::{Program, wait_until};
+use testkit::{Running, wait_until};
 
 use super::store::{START, Store, roundel, try_roundel};
 
@@ -14,7 +14,7 @@ impl Configured {
     fn run(self, directory: &Path) -> Served {
         let (log, config) = (directory.join("log"), directory.join("roundel.toml"));
         let words = ["serve", "--config", config.to_str().unwrap()];
-        let program = Program::start(&log, env!("CARGO_BIN_EXE_roundel"), &words);
+        let program = Running::program(&log, env!("CARGO_BIN_EXE_roundel"), &words);
         wait_until("the daemon", || std::net::TcpStream::connect(("127.0.0.1", self.0)).is_ok());
         Served { port: self.0, _program: program }
     }
@@ -23,7 +23,7 @@ impl Configured {
 /// A daemon of the store, over HTTP.
 struct Served {
     port: u16,
-    _program: Program,
+    _program: Running,
 }
 
 impl Served {

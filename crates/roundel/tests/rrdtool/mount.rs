@@ -39,7 +39,7 @@ pub(super) fn mounted(kind: Kind, options: &str) -> Option<(tempfile::TempDir, D
         return None;
     }
     let directory = tempfile::Builder::new().prefix("mount-").tempdir().unwrap();
-    let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+    let mut daemon = testkit::daemon!(kind, &directory.path().join("daemon"));
     daemon.start();
     let plain = directory.path().join("plain");
     std::fs::create_dir(&plain).unwrap();

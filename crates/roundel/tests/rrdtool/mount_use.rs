@@ -64,7 +64,7 @@ fn with_an_rrd() -> Option<(tempfile::TempDir, Daemon)> {
     }
     let directory = tempfile::Builder::new().prefix("mount-").tempdir().unwrap();
     open_to_all(directory.path());
-    let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
     let mut client = daemon.start();
     assert_eq!(
         client.ask("CREATE a.rrd -b 1000000000 DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:5").unwrap().status,

@@ -14,17 +14,6 @@ use super::*;
 /// The scripts that run at the same time.
 const SIDE_BY_SIDE: usize = 4;
 
-/// Where `make peers` has put them.
-fn fetched() -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("rrdtool-scripts");
-    if directory.join("functions").exists() {
-        return Some(directory);
-    }
-    let why = "RRDtool's own test scripts are not there: run `make peers` with a network";
-    testkit::skip_unless("ROUNDEL_RRDTOOL_SCRIPTS", why);
-    None
-}
-
 /// With what the scripts run.
 struct Setup<'a> {
     /// The `rrdtool` that they call.
@@ -90,7 +79,7 @@ impl Setup<'_> {
         let ended = loop {
             match script.try_wait().unwrap() {
                 Some(status) => break Some(status),
-                None if start.elapsed() > wire::DEADLINE => break None,
+                None if start.elapsed() > testkit::DEADLINE => break None,
                 None => std::thread::sleep(std::time::Duration::from_millis(5)),
             }
         };
@@ -116,7 +105,7 @@ fn failed(outcome: &Outcome) -> BTreeSet<&str> {
 /// Runs the scripts on a daemon of its own.
 fn run_on(kind: Kind, is_tcp: bool, tool: &Path, scripts: &Path) -> Outcome {
     let directory = tempfile::Builder::new().prefix("scripts-").tempdir().unwrap();
-    let mut daemon = Daemon::new(kind, directory.path());
+    let mut daemon = testkit::daemon!(kind, directory.path());
     daemon.start();
     let address = match is_tcp {
         true => format!("127.0.0.1:{}", daemon.tcp_port()),
@@ -147,7 +136,7 @@ fn check(way: &str, ours: &Outcome, theirs: &Outcome) {
 
 #[test]
 fn rrdtools_own_test_scripts_run_as_on_files() {
-    let Some(scripts) = fetched() else { return };
+    let Some(scripts) = testkit::peer::rrdtool_scripts() else { return };
     let (theirs, directory) = (Path::new("/usr/bin/rrdtool"), tempfile::tempdir().unwrap());
     let ours = Tool::new(directory.path());
     for (way, is_tcp) in [("over a UNIX socket", false), ("over TCP", true)] {
@@ -159,7 +148,7 @@ fn rrdtools_own_test_scripts_run_as_on_files() {
 /// Stock rrdtool on the files of a mounted store; what is no RRD lives in the extra directory.
 #[test]
 fn rrdtools_own_test_scripts_run_in_a_mount() {
-    let Some(scripts) = fetched() else { return };
+    let Some(scripts) = testkit::peer::rrdtool_scripts() else { return };
     let extra = tempfile::tempdir().unwrap();
     let options = format!("extra={}", extra.path().display());
     let Some((_directory, _daemon, mount, plain)) = mount::mounted(Kind::Stripes, &options) else { return };

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::wait_until;
-
-use super::wire::Daemon;
+use testkit::{Daemon, wait_until};
 
 /// `roundel mount`, ended with the test.
 pub struct Mount {
