@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cli::daemon::Link;
 use cli::{Environment, Tool};
 use client::Daemons;
-use testkit::{Client, Daemon, Kind, librrd_directory, thread_sanitized, wait_until};
+use testkit::{Client, Daemon, Kind, Running, librrd_directory, thread_sanitized, wait_until};
 
 /// Where simulated time starts.
 const BEGIN: i64 = 1_700_000_000;
@@ -80,34 +80,24 @@ fn answers_are_those_of_debians_library_whoever_listens() {
 
 /// A program that executes its standard input, line by line.
 struct Caller {
-    child: Child,
+    _process: Running,
+    input: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Caller {
     fn start(place: &Path, address: Option<&str>) -> Self {
         let mut command = command(&build(place, "lines", &[]), address.unwrap_or_default());
-        command
-            .env("LD_LIBRARY_PATH", librrd_directory(place).unwrap())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Caller { child, answers }
+        let (process, input, answers) =
+            Running::piped(command.env("LD_LIBRARY_PATH", librrd_directory(place).unwrap()));
+        Caller { _process: process, input, answers }
     }
 
     fn say(&mut self, line: String) -> String {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        writeln!(self.input, "{line}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim_end().to_string()
-    }
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

@@ -38,7 +38,7 @@ pub use wait::{DEADLINE, wait_for, wait_until};
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command};
 use std::sync::Once;
 
 /// Where Debian keeps the libraries of this architecture: `/usr/lib/x86_64-linux-gnu`, `/usr/lib/aarch64-linux-gnu`.
@@ -57,7 +57,7 @@ pub fn faketime() -> PathBuf {
 
 /// Debian's `rrdtool` in pipe mode, in a temporary directory of its own.
 pub struct RrdTool {
-    child: Child,
+    _process: Running,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     directory: tempfile::TempDir,
@@ -87,11 +87,8 @@ impl RrdTool {
         let directory = tempfile::tempdir()?;
         let mut command = Command::new("/usr/bin/rrdtool");
         command.arg("-").current_dir(directory.path()).env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
-        let mut child = change(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let missing = || io::Error::other("rrdtool has no pipe");
-        let input = child.stdin.take().ok_or_else(missing)?;
-        let output = BufReader::new(child.stdout.take().ok_or_else(missing)?);
-        Ok(RrdTool { child, input, output, directory })
+        let (process, input, output) = Running::piped(change(&mut command));
+        Ok(RrdTool { _process: process, input, output, directory })
     }
 
     /// Its working directory.
@@ -124,12 +121,5 @@ impl RrdTool {
             }
             text.push_str(&answer);
         }
-    }
-}
-
-impl Drop for RrdTool {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }

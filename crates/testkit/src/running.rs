@@ -1,8 +1,9 @@
 //! A process that ends with the test.
 
 use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 pub use rustix::process::Signal;
@@ -42,6 +43,18 @@ impl Running {
         let copy = file.try_clone().expect("a descriptor can be copied");
         command.stdin(Stdio::null()).stdout(copy).stderr(file);
         Running { child: spawn(command), log: Some(log) }
+    }
+
+    /// Starts a process that the test talks to: returns it with its input and its output.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn piped(command: &mut Command) -> (Self, ChildStdin, BufReader<ChildStdout>) {
+        let mut child = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+        let input = child.stdin.take().expect("the process has an input");
+        let output = child.stdout.take().expect("the process has an output");
+        (Running { child, log: None }, input, BufReader::new(output))
     }
 
     /// Starts a program with these words in the C locale, and with its output at the end of a file.

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use testkit::{Daemon, Kind, peer};
+
 use super::mounting::{Mount, can_mount};
 use super::{our_tools, output};
-use testkit::{Daemon, Kind, peer};
 
 const START: i64 = 1_700_000_000;
 

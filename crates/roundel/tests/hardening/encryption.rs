@@ -4,12 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use testkit::{Client, DEADLINE, Daemon, Kind, Running};
 
 use crate::signer::Signer;
 use crate::{CREATE, ROUNDEL};
-use testkit::{Client, DEADLINE, Daemon, Kind, Running};
 
 const RRDTOOL: &str = env!("CARGO_BIN_EXE_rrdtool");
 /// Clients that begin TLS and say no more.
@@ -277,13 +278,15 @@ fn certificates_are_judged_as_they_are_now() {
 
 /// A connection with TLS by openssl, which says a line and reads one.
 struct Talk {
-    child: Child,
+    _process: Running,
+    input: ChildStdin,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Talk {
     fn begin(guarded: &Guarded) -> Self {
-        let mut child = Command::new("openssl")
+        let mut command = Command::new("openssl");
+        command
             .args([
                 "s_client",
                 "-quiet",
@@ -293,29 +296,18 @@ impl Talk {
                 "-CAfile",
             ])
             .arg(guarded.path("ca.crt"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Talk { child, output }
+            .stderr(Stdio::null());
+        let (process, input, output) = Running::piped(&mut command);
+        Talk { _process: process, input, output }
     }
 
     fn ping(&mut self) -> Duration {
         let begun = Instant::now();
-        self.child.stdin.as_mut().unwrap().write_all(b"PING\n").unwrap();
+        self.input.write_all(b"PING\n").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         assert_eq!(line, "0 PONG\n");
         begun.elapsed()
-    }
-}
-
-impl Drop for Talk {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

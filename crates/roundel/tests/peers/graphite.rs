@@ -3,17 +3,16 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use testkit::random::Random;
-
-use testkit::{Daemon, Kind};
+use testkit::{Daemon, Kind, Running};
 
 const START: i64 = 1_700_000_040;
 
 /// graphite-web as a process.
 struct GraphiteWeb {
-    child: Child,
+    _process: Running,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
@@ -25,19 +24,10 @@ impl GraphiteWeb {
         std::fs::create_dir_all(own).unwrap();
         let script = own.join("reference.py");
         std::fs::write(&script, include_str!("graphite/reference.py")).unwrap();
-        let mut child = Command::new(&python)
-            .args(["-W", "ignore"])
-            .arg(&script)
-            .arg(base)
-            .arg(own)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let requests = child.stdin.take().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Some(GraphiteWeb { child, requests, answers })
+        let mut command = Command::new(&python);
+        command.args(["-W", "ignore"]).arg(&script).arg(base).arg(own).stderr(Stdio::null());
+        let (process, requests, answers) = Running::piped(&mut command);
+        Some(GraphiteWeb { _process: process, requests, answers })
     }
 
     /// The status and the body of an answer.
@@ -52,13 +42,6 @@ impl GraphiteWeb {
         let mut body = vec![0; words[2].parse().unwrap()];
         self.answers.read_exact(&mut body).unwrap();
         (words[1].parse().unwrap(), body)
-    }
-}
-
-impl Drop for GraphiteWeb {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

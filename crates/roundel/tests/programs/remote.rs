@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::library;
 use testkit::Kind;
+
+use crate::support::library;
 
 /// What runs, in this order, with `NAME` for the client's own RRD and `COPY` for one made from it. `x.xml` is a dump.
 const CALLS: &[&str] = &[

@@ -1,9 +1,9 @@
 //! A mounted store beside a directory of plain files: Debian's rrdtool and the programs of an administrator must not see a
 //! difference.
 
-use testkit::{Client, wait_until};
+use testkit::{Client, Signal, wait_until};
 
-use super::mounting::{Mount, can_mount, terminate};
+use super::mounting::{Mount, can_mount};
 use super::*;
 
 impl Mount {
@@ -15,8 +15,8 @@ impl Mount {
 
     /// SIGTERM, and how the process ended.
     pub(super) fn stop(mut self) -> std::process::ExitStatus {
-        terminate(self.child.id());
-        self.child.wait().unwrap()
+        self.process.signal(Signal::TERM);
+        self.process.wait()
     }
 }
 

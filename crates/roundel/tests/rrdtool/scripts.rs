@@ -5,9 +5,9 @@
 //! `make peers` fetches them (`fetch-scripts.sh`). They create, copy, overwrite and remove `.rrd` files, and compare what `rrdtool` prints with files of theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 use std::sync::Mutex;
+
+use testkit::Running;
 
 use super::*;
 
@@ -54,15 +54,10 @@ impl Setup<'_> {
     }
 
     fn run_one(&self, name: &str) -> Option<String> {
-        let output = tempfile::tempfile().unwrap();
+        let output = tempfile::NamedTempFile::new().unwrap();
         let mut command = Command::new("bash");
         command.arg(self.directory.join(name)).current_dir(self.directory);
-        // One that is stuck ends with the programs that it has started.
-        command
-            .process_group(0)
-            .env("RRDTOOL", self.tool)
-            .env("RRDCACHED", "/usr/bin/rrdcached")
-            .env("LC_ALL", "C");
+        command.env("RRDTOOL", self.tool).env("RRDCACHED", "/usr/bin/rrdcached").env("LC_ALL", "C");
         // Daemons on other machines take no absolute names, and the scripts use no others.
         command.env("RRDCACHED_STRIPPATH", self.directory);
         for variable in
@@ -73,27 +68,19 @@ impl Setup<'_> {
         if let Some(address) = &self.address {
             command.env("RRDCACHED_ADDRESS", address);
         }
-        let (stdout, stderr) = (output.try_clone().unwrap(), output.try_clone().unwrap());
-        let mut script = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap();
+        let mut script = Running::start(&mut command, output.path());
         let start = std::time::Instant::now();
         let ended = loop {
-            match script.try_wait().unwrap() {
+            match script.ended() {
                 Some(status) => break Some(status),
                 None if start.elapsed() > testkit::DEADLINE => break None,
                 None => std::thread::sleep(std::time::Duration::from_millis(5)),
             }
         };
-        if ended.is_none() {
-            let group = rustix::process::Pid::from_raw(script.id() as i32).unwrap();
-            rustix::process::kill_process_group(group, rustix::process::Signal::KILL).ok();
-            script.wait().unwrap();
-        }
-        if ended.is_some_and(|status| status.success()) {
-            return None;
-        }
-        let mut text = vec![0; output.metadata().unwrap().len() as usize];
-        std::os::unix::fs::FileExt::read_exact_at(&output, &mut text, 0).unwrap();
-        Some(format!("{ended:?}\n{}", String::from_utf8_lossy(&text)))
+        let said = script.log();
+        // One that is stuck ends with the programs that it has started.
+        drop(script);
+        (!ended.is_some_and(|status| status.success())).then(|| format!("{ended:?}\n{said}"))
     }
 }
 
