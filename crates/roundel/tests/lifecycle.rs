@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use testkit::{Running, Signal, wait_for, wait_until};
+use testkit::{PidFile, Running, Signal, wait_for, wait_until};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 
@@ -147,6 +147,7 @@ fn as_rrdcached_it_goes_to_the_background() {
     let sock = place.text("sock");
     let pid = place.text("pid");
     let base = place.text("base");
+    let _daemon = PidFile(place.path("pid"));
     let output = place.run(
         &place.text("rrdcached"),
         &["-m", "0600", "-l", &sock, "-b", &base, "-p", &pid, "-j", "journal", "-B", "-w", "60"],

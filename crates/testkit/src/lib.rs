@@ -31,7 +31,7 @@ pub use kafka::{Doors, Kafka};
 pub use librrd::{librrd_directory, our_librrd, thread_sanitized};
 pub use ports::{free_port, wait_until_received};
 pub use rrdcached::{Rrdcached, rrdcached};
-pub use running::{Running, Signal, send_signal};
+pub use running::{PidFile, Running, Signal, send_signal};
 pub use shake::{shake, shaken};
 pub use skip::skip;
 pub use wait::{DEADLINE, wait_for, wait_until};

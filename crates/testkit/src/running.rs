@@ -179,6 +179,19 @@ fn spawn(command: &mut Command) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{command:?} does not start: {error}"))
 }
 
+/// Kills the daemon whose number is in a file when dropped: a daemon in the background, which has left its test.
+#[derive(Debug)]
+pub struct PidFile(pub PathBuf);
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        let number = fs::read_to_string(&self.0).unwrap_or_default();
+        if let Some(process) = number.trim().parse().ok().and_then(Pid::from_raw) {
+            kill_process(process, Signal::KILL).ok();
+        }
+    }
+}
+
 /// Sends a signal to a process.
 ///
 /// # Panics

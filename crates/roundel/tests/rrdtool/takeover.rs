@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testkit::{Client, Running, Signal, rrdcached, wait_for, wait_until};
+use testkit::{Client, PidFile, Running, Signal, rrdcached, wait_for, wait_until};
 
 use super::*;
 
@@ -562,18 +562,6 @@ struct EndOnDrop<'a>(&'a std::sync::atomic::AtomicBool);
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, std::sync::atomic::Ordering::Relaxed);
-    }
-}
-
-/// Ends the daemon whose number is in a file.
-struct PidFile(PathBuf);
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        let number = std::fs::read_to_string(&self.0).unwrap_or_default();
-        if let Some(process) = number.trim().parse().ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(process, Signal::KILL);
-        }
     }
 }
 
