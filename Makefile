@@ -62,9 +62,9 @@ run:
 # Of the peers only Kafka's broker (Java and Maven, once 44 MB) and, where there is Go, an S3 server.
 cluster:
 	@sh peers/install.sh versitygw $(TARGET)
-	@sh crates/oracle/kafka/prepare.sh $(TARGET)/kafka
+	@sh crates/testkit/kafka/prepare.sh $(TARGET)/kafka
 	$(CARGO) build --profile quick --locked -p roundel --bins --features kafka,backup
-	@sh crates/oracle/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
+	@sh crates/testkit/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
 # Half the seeds of the random tests, which `make test-all` runs ten times as long.
 test: peers variants

@@ -119,18 +119,24 @@ install_telegraf() {
   GOBIN="$target/telegraf" go install -tags $telegraf_tags -ldflags '-s -w' github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
 }
 
-install_kafka() { sh "$root/crates/oracle/kafka/prepare.sh" "$target/kafka"; }
+install_kafka() { sh "$root/crates/testkit/kafka/prepare.sh" "$target/kafka"; }
 
 # RRDtool's own test scripts, from Debian's source package.
 install_rrdtool_scripts() { sh "$root/crates/roundel/tests/rrdtool/fetch-scripts.sh" "$target/rrdtool-scripts"; }
 
-# Prometheus' own test scripts, from its Go module.
-install_promql_scripts() {
+# Copies the files of a directory of a Go module: module@version, its directory, a directory in the target directory.
+go_files() {
   need go "install Go 1.26 or later" || return 1
-  module=$(cd / && go mod download -json github.com/prometheus/prometheus@v0.316.0 | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
-  mkdir -p "$target/promql-scripts.new" && cp "$module"/promql/promqltest/testdata/* "$target/promql-scripts.new/" &&
-    chmod -R u+w "$target/promql-scripts.new" && mv "$target/promql-scripts.new" "$target/promql-scripts"
+  module=$(cd / && go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
+  rm -rf "$target/$3.new"
+  mkdir -p "$target/$3.new" && cp "$module/$2"/* "$target/$3.new/" && chmod -R u+w "$target/$3.new" && mv "$target/$3.new" "$target/$3"
 }
+
+# Prometheus' own test scripts.
+install_promql_scripts() { go_files github.com/prometheus/prometheus@v0.316.0 promql/promqltest/testdata promql-scripts; }
+
+# Files that exporter-toolkit accepts or refuses.
+install_exporter_toolkit() { go_files github.com/prometheus/exporter-toolkit@v0.20.0 web/testdata exporter-toolkit; }
 
 # Debian's package of spine cannot be configured beside dbconfig-no-thanks, so only its program is unpacked.
 install_spine() {
@@ -154,6 +160,7 @@ proof() {
   kafka) echo "$target/kafka/installed.xml" ;;
   rrdtool_scripts) echo "$target/rrdtool-scripts/functions" ;;
   promql_scripts) echo "$target/promql-scripts" ;;
+  exporter_toolkit) echo "$target/exporter-toolkit" ;;
   s3s) echo "$target/s3s-fs/bin/s3s-fs" ;;
   spine) echo "$target/apps/spine/usr/sbin/spine" ;;
   versitygw | telegraf | prometheus) echo "$target/$1/$1" ;;
@@ -163,13 +170,13 @@ proof() {
 
 # Another lock file or list of jars asks for another installation.
 cmp -s "$root/crates/roundel/tests/page/package-lock.json" "$target/page/installed.json" || rm -f "$target/page/installed.json"
-cmp -s "$root/crates/oracle/kafka/pom.xml" "$target/kafka/installed.xml" || rm -f "$target/kafka/installed.xml"
+cmp -s "$root/crates/testkit/kafka/pom.xml" "$target/kafka/installed.xml" || rm -f "$target/kafka/installed.xml"
 
 case $tier in
 test | all)
   part tools
   packages test
-  for name in page moto graphite_web senders duckdb kafka rrdtool_scripts promql_scripts versitygw telegraf; do part $name; done
+  for name in page moto graphite_web senders duckdb kafka rrdtool_scripts promql_scripts exporter_toolkit versitygw telegraf; do part $name; done
   [ "$tier" = test ] || { packages all && part s3s && part spine; }
   [ ! -s "$times" ] ||
     awk '{ sum += $2; printf "%s%s %d s", (NR > 1 ? ", " : "make peers: took "), $1, $2 } END { printf "; in sum %.1f minutes\n", sum / 60 }' "$times"

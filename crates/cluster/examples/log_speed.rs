@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use oracle::Kafka;
 use roundel_cluster::log::directory::DirectoryLog;
 use roundel_cluster::log::kafka::{KafkaLog, KafkaOptions, NewTopic, create_topic};
 use roundel_cluster::log::{LogError, ReplicatedLog};
+use testkit::Kafka;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,10 +25,7 @@ fn main() {
         let log = DirectoryLog::create(Path::new(which), partitions).expect("a directory");
         return measure(&log, partitions, bytes, seconds);
     }
-    // What runs is target/debug/examples/log_speed, or that of another profile.
-    let program = std::env::current_exe().expect("a program");
-    let target = program.ancestors().nth(3).expect("a target directory");
-    let kafka = Kafka::start(&target.join("tmp"), 3, &[]).expect("three brokers");
+    let kafka = Kafka::start(3, &[]).expect("three brokers");
     let mut options = KafkaOptions::new(kafka.addresses(), "speed");
     options.producers = number(which);
     let retention = Duration::from_secs(3600);

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use oracle::Kafka;
 use roundel_cluster::engine::{ClusterEngine, ClusterOptions};
 use roundel_cluster::handshake::Membership;
 use roundel_cluster::log::ReplicatedLog;
@@ -22,6 +21,7 @@ use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
 use store::engine::{CreateRequest, Engine, UpdateBatch};
 use store::name::RrdName;
+use testkit::Kafka;
 
 const START: i64 = 1_700_000_000;
 /// Updates in a batch.
@@ -100,10 +100,7 @@ fn measure(what: &str, engine: &ClusterEngine, times: &mut [i64], span: Duration
 
 /// Three brokers, and a log of theirs.
 fn brokers() -> (Kafka, Arc<dyn ReplicatedLog>) {
-    // What runs is target/debug/examples/spool_cost, or that of another profile.
-    let program = std::env::current_exe().expect("a program");
-    let target = program.ancestors().nth(3).expect("a target directory");
-    let kafka = Kafka::start(&target.join("tmp"), 3, &[]).expect("three brokers");
+    let kafka = Kafka::start(3, &[]).expect("three brokers");
     let options = KafkaOptions::new(kafka.addresses(), "cost");
     let retention = Duration::from_hours(1);
     let topic = NewTopic { partitions: PARTITIONS + 1, replication: 3, retention };

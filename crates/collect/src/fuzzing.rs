@@ -67,7 +67,7 @@ pub fn fuzz_mrtg_log(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    use oracle::random::{Random, each_seed};
+    use testkit::random::{Random, each_seed};
 
     const SEEDS: u64 = 3_000;
 

@@ -12,7 +12,6 @@ mod axes;
 
 use axes::{Case, Debian, Times, c_exponent, same_times, same_values};
 use localtime::Local;
-use oracle::random::{Random, seeds};
 use roundel_graph::picture::axis::horizontal;
 use roundel_graph::picture::axis::mapping::{CanvasRect, Mapping};
 use roundel_graph::picture::axis::vertical;
@@ -20,6 +19,7 @@ use roundel_graph::picture::limits::{Extent, limits};
 use roundel_graph::picture::options::{AxisFormatter, FontTag, Interval, Options, TimeUnit, XGrid, YGrid};
 use roundel_graph::print::TimeFormat;
 use rrd::when::calendar::Utc;
+use testkit::random::{Random, seeds};
 
 /// A value of any size.
 fn value(random: &mut Random) -> f64 {

@@ -8,9 +8,6 @@ mod mono;
 mod support;
 
 use mono::Mono;
-use oracle::RrdTool;
-use oracle::random::{Random, seeds};
-use oracle::svg::{Item, Svg};
 use roundel_graph::eval::Data;
 use roundel_graph::language::{Element, Script};
 use roundel_graph::picture::layout::{Layout, PlacedText, arrange};
@@ -22,6 +19,9 @@ use roundel_graph::plan::TimeRange;
 use roundel_graph::print::Printer;
 use rrd::info::push_text;
 use support::{EPOCH, UtcDates, make_rrds, run};
+use testkit::RrdTool;
+use testkit::random::{Random, seeds};
+use testkit::svg::{Item, Svg};
 
 /// Start and end of all graphs.
 const SPAN: (i64, i64) = (EPOCH + 5000, EPOCH + 9000);

@@ -9,9 +9,6 @@ mod painted;
 mod support;
 
 use mono::Mono;
-use oracle::RrdTool;
-use oracle::random::{Random, seeds};
-use oracle::svg::Svg;
 use painted::{Painted, difference, ours, theirs};
 use roundel_graph::picture::compose::{DrawInput, Picture, draw};
 use roundel_graph::picture::options::{ColourTag, ImageFormat, Options, XGrid, YGrid};
@@ -19,6 +16,9 @@ use roundel_graph::picture::scene::{Colour, Item, Point};
 use roundel_graph::plan::TimeRange;
 use rrd::when::calendar::Utc;
 use support::{EPOCH, UtcDates, make_rrds, run};
+use testkit::RrdTool;
+use testkit::random::{Random, seeds};
+use testkit::svg::Svg;
 
 /// One graph: arguments for Debian's rrdtool, and the same as options and elements for us.
 struct Call {

@@ -4,11 +4,11 @@
 
 mod support;
 
-use oracle::RrdTool;
-use oracle::random::Random;
 use roundel_graph::plan::TimeRange;
 use roundel_graph::xport::{XportOptions, xport};
 use support::{EPOCH, UtcDates, make_rrds, run};
+use testkit::RrdTool;
+use testkit::random::Random;
 
 /// One call of xport: its options and the rest.
 struct Call {

@@ -1,6 +1,6 @@
 //! What unit tests of this crate share.
 
-use oracle::random::{Random, seeds};
+use testkit::random::{Random, seeds};
 
 use crate::number::Number;
 use crate::pushed::Pushed;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::{librrd_directory, thread_sanitized};
+use testkit::{librrd_directory, thread_sanitized};
 
 fn build(directory: &Path, name: &str, options: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format!("{name}.c"));
@@ -64,6 +64,6 @@ fn two_libraries_live_in_one_process() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(build(directory.path(), "pair", &[]));
     let library = librrd_directory(directory.path()).unwrap();
-    command.arg(library.join("librrd.so.8")).arg(oracle::libraries().join("librrd.so.8"));
+    command.arg(library.join("librrd.so.8")).arg(testkit::libraries().join("librrd.so.8"));
     assert_eq!(run(command, directory.path()), "0\n");
 }

@@ -28,7 +28,7 @@ use std::process::Command;
 /// Debian's program on our library, and on Debian's.
 fn pair() -> harness::Pair {
     harness::Pair::with(|root| {
-        let library = oracle::librrd_directory(root).unwrap();
+        let library = testkit::librrd_directory(root).unwrap();
         let path = ("LD_LIBRARY_PATH".to_string(), library.display().to_string());
         (Path::new(harness::THEIRS).to_path_buf(), vec![path])
     })
@@ -60,7 +60,7 @@ fn on_both(command: impl Fn() -> Command) -> [(String, tempfile::TempDir); 2] {
             .env("LC_ALL", "C")
             .env_remove("RRDCACHED_ADDRESS");
         if ours {
-            command.env("LD_LIBRARY_PATH", oracle::librrd_directory(directory.path()).unwrap());
+            command.env("LD_LIBRARY_PATH", testkit::librrd_directory(directory.path()).unwrap());
         }
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -125,7 +125,7 @@ fn a_directory_that_cannot_be_listed_is_no_error() {
             let mut command = Command::new("/usr/bin/rrdtool");
             command.arg("list").args(call.split(' ')).current_dir(directory.path()).env("LC_ALL", "C");
             if ours {
-                command.env("LD_LIBRARY_PATH", oracle::librrd_directory(directory.path()).unwrap());
+                command.env("LD_LIBRARY_PATH", testkit::librrd_directory(directory.path()).unwrap());
             }
             let output = command.env_remove("RRDCACHED_ADDRESS").output().unwrap();
             let [text, errors] =

@@ -49,12 +49,12 @@ fn every_function_is_declared_as_debian_does() {
         assert_eq!(theirs.get(name), Some(declaration), "{name}");
     }
     // Whatever Debian's library exports and its headers declare, ours declare too.
-    let exported = exports(&oracle::libraries().join("librrd.so.8"));
+    let exported = exports(&testkit::libraries().join("librrd.so.8"));
     let missing: Vec<_> =
         theirs.keys().filter(|name| exported.contains(name) && !ours.contains_key(*name)).collect();
     assert!(missing.is_empty(), "not declared: {missing:?}");
     assert!(ours.len() > 75, "only {} functions were found", ours.len());
-    let exported = exports(&oracle::our_librrd().unwrap());
+    let exported = exports(&testkit::our_librrd().unwrap());
     for name in ours.keys() {
         assert!(exported.contains(name), "{name} is declared and not exported");
     }

@@ -9,9 +9,9 @@ use std::env;
 use std::fmt::Debug;
 use std::process::Command;
 
-use oracle::RrdTool;
 use roundel_localtime::Local;
 use rrd::when::at::{AtError, TimeSpec, range, resolve};
+use testkit::RrdTool;
 
 #[path = "at_oracle/random.rs"]
 mod random;

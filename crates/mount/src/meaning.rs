@@ -106,7 +106,7 @@ fn reading(before: &[u8], after: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
-    use oracle::RrdTool;
+    use testkit::RrdTool;
 
     use super::*;
 

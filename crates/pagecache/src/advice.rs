@@ -87,13 +87,13 @@ mod tests {
         let advised = advise(&path, FileAdvice::DontNeed).unwrap();
         assert_eq!(advised.before, Share { cached: 5, pages: 5 });
         if advised.after.cached > 0 {
-            return oracle::skip("the file system of the sources keeps all pages (tmpfs)");
+            return testkit::skip("the file system of the sources keeps all pages (tmpfs)");
         }
         assert!(advised.synced > 0, "{advised:?}");
         assert_eq!(advise(&path, FileAdvice::Random).unwrap().after.cached, 0);
         advise(&path, FileAdvice::WillNeed).unwrap();
         // The kernel reads it in the background.
-        oracle::wait_until("the file is read", || {
+        testkit::wait_until("the file is read", || {
             advise(&path, FileAdvice::Normal).unwrap().after.cached == 5
         });
         assert_eq!(advise(&path, FileAdvice::DontNeed).unwrap().synced, 0);

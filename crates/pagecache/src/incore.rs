@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn pages_of_an_rrd_are_told_apart() {
-        let mut tool = oracle::RrdTool::start().unwrap();
+        let mut tool = testkit::RrdTool::start().unwrap();
         tool.run(&format!("create x.rrd {CREATE}")).unwrap();
         let path = tool.path("x.rrd");
         let all = Question { parts: true, pages: true };
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!((parts.archive_name(0), parts.archive_pages(0)), ("AVERAGE:1".to_string(), (0, 4)));
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         if kernel::cachestat(&file).is_ok_and(|counts| counts.cached > 0) {
-            return oracle::skip("the file system of TMPDIR keeps all pages (tmpfs)");
+            return testkit::skip("the file system of TMPDIR keeps all pages (tmpfs)");
         }
         // The header is read, and the cache is as empty as before.
         for _ in 0..2 {
@@ -215,7 +215,7 @@ mod tests {
     /// A row of 600 data sources has 4,800 bytes, more than a page.
     #[test]
     fn wide_rows_have_several_pages() {
-        let mut tool = oracle::RrdTool::start().unwrap();
+        let mut tool = testkit::RrdTool::start().unwrap();
         let sources: Vec<String> = (0..600).map(|index| format!("DS:d{index}:GAUGE:600:U:U")).collect();
         tool.run(&format!("create x.rrd -s 300 {} RRA:LAST:0.5:1:40", sources.join(" "))).unwrap();
         let all = Question { parts: true, pages: true };

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn files_of_others_are_not_told() {
         if !rustix::process::geteuid().is_root() {
-            return oracle::skip("only root becomes another user");
+            return testkit::skip("only root becomes another user");
         }
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let file = std::fs::File::open(&path).unwrap();

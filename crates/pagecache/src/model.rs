@@ -336,8 +336,8 @@ pub(crate) mod tests {
         let one = ["DS:a:GAUGE:600:U:U", "RRA:LAST:0.5:1:1", "RRA:AVERAGE:0.5:1:600"];
         let one = Geometry::parse(300, &one).unwrap();
         assert!(one.faults_hot() < 0.01, "{}", one.faults_hot());
-        oracle::random::each_seed(60, |seed| {
-            let random = &mut oracle::random::Random::new(seed);
+        testkit::random::each_seed(60, |seed| {
+            let random = &mut testkit::random::Random::new(seed);
             let mut words: Vec<String> = Vec::new();
             for index in 0..1 + random.below(3) * random.below(300) {
                 words.push(format!("DS:d{index}:GAUGE:600:U:U"));

@@ -67,7 +67,7 @@ mod tests {
     fn a_disk_has_rates_or_says_why_not() {
         match measure(Path::new(env!("CARGO_MANIFEST_DIR")), &mut |_| {}) {
             Ok(rates) => assert!(rates.iops > 1.0 && rates.megabytes > 1.0, "{rates:?}"),
-            Err(error) => oracle::skip(&format!("the disk of the sources cannot be measured: {error}")),
+            Err(error) => testkit::skip(&format!("the disk of the sources cannot be measured: {error}")),
         }
         assert!(measure(Path::new("/none"), &mut |_| {}).is_err());
     }

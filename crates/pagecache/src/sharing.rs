@@ -168,7 +168,7 @@ impl Sharing {
 mod tests {
     use crate::geometry::Geometry;
     use crate::presets::Preset;
-    use oracle::random::{Random, each_seed};
+    use testkit::random::{Random, each_seed};
 
     /// By drawing places for the newest rows, and counting.
     fn drawn(geometry: &Geometry, rows: &[u64], random: &mut Random) -> f64 {

@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn odd_texts_do_no_harm() {
         for text in [VMSTAT, PRESSURE, DISK] {
-            oracle::shake(text.as_bytes(), 5_000, fuzz_counters);
+            testkit::shake(text.as_bytes(), 5_000, fuzz_counters);
         }
     }
 }

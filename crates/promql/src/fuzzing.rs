@@ -99,7 +99,7 @@ mod tests {
             "[step()]",
             "count_values(\"v\", ",
         ];
-        let mut random = oracle::random::Random::new(1);
+        let mut random = testkit::random::Random::new(1);
         for _ in 0..30_000 {
             let count = random.between(1, 12);
             let mut text: String = (0..count).map(|_| random.pick(&parts)).collect();

@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn digits_are_the_shortest_that_read_back() {
-        let mut random = oracle::random::Random::new(7);
+        let mut random = testkit::random::Random::new(7);
         for _ in 0..100_000 {
             let value = f64::from_bits(random.below(1 << 52) | (random.between(1023 - 20, 1023 + 68) << 52));
             let short = (value * 100.0).round() / 100.0;

@@ -229,9 +229,9 @@ pub fn fuzz_address(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use oracle::shake;
     use rrd::definition::Cf;
     use rrd::fetch::{FetchRequest, FetchRows};
+    use testkit::shake;
 
     use super::*;
     use crate::frames::answer::Refusal;

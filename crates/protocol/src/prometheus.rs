@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn fuzzing_by_seeds() {
-        let mut random = oracle::random::Random::new(1);
+        let mut random = testkit::random::Random::new(1);
         let whole = [8, 1, 10, 18, 8, 100, 16, 200, 1, 26, 9, 8, 2, 18, 1, b'a', 26, 2, b'b', b'c'];
         for _ in 0..50_000 {
             let mut bytes = compress(&whole);
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn writes_by_seeds() {
-        let mut random = oracle::random::Random::new(2);
+        let mut random = testkit::random::Random::new(2);
         let one = b"\x0a\x1e\x0a\x0d\x0a\x08__name__\x12\x01x\x12\x0c\x09\0\0\0\0\0\0\0\x40\x10\xe8\x07\x1a\x05\x08\x01\x12\x01x";
         let two = b"\x22\0\x22\x08__name__\x22\x01x\x2a\x16\x0a\x02\x01\x02\x12\x0c\x09\0\0\0\0\0\0\0\x40\x10\xe8\x07\x2a\x02\x08\x01";
         for round in 0..50_000 {

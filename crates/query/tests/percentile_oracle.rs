@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use graph::plan::TimeRange;
-use oracle::random::Random;
-use oracle::{RrdTool, Rrdcached};
 use roundel_query::{Format, Query, Report};
 use rrd::format::push_e;
+use testkit::random::Random;
+use testkit::{RrdTool, Rrdcached};
 
 const EPOCH: i64 = 1_000_000_000;
 const COUNT: usize = 40;

@@ -7,9 +7,9 @@ use graph::picture::layout::arrange;
 use graph::picture::legend::Entry;
 use graph::picture::options::{FontTag, LegendPosition, Options};
 use graph::picture::report::{ReportInput, report};
-use oracle::RrdTool;
-use oracle::random::{Random, seeds};
 use roundel_render::Fonts;
+use testkit::RrdTool;
+use testkit::random::{Random, seeds};
 
 const FONTS: [(FontTag, &str); 5] = [
     (FontTag::Title, "TITLE"),

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
 use graph::picture::text::{Font, TextLayout, TextOptions, Typesetter};
-use oracle::RrdTool;
-use oracle::random::Random;
 use roundel_render::Fonts;
+use testkit::RrdTool;
+use testkit::random::Random;
 
 /// Families that Debian's fonts-dejavu-core has, and styles of them.
 const FAMILIES: &[&str] = &[

@@ -8,10 +8,10 @@ mod pixels;
 mod scenes;
 
 use graph::picture::scene::{Colour, Item, Paint, Path, Point, Scene, Stroke};
-use oracle::random::{Random, seeds};
 use pixels::{Pixels, through};
 use quick_xml::events::Event;
 use roundel_render::{Fonts, PdfError};
+use testkit::random::{Random, seeds};
 
 /// Squares of pixels whose colours differ by more are counted.
 const FAR: f64 = 0.2;

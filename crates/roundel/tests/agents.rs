@@ -17,7 +17,6 @@ mod profiles;
 mod reload;
 #[path = "wire/snmpd.rs"]
 mod snmpd;
-mod wire;
 #[path = "agents/work.rs"]
 mod work;
 
@@ -30,14 +29,14 @@ use std::time::{Duration, Instant};
 
 use collect::inventory::{Inventory, RrdSpec};
 use collect::reading::{Readings, Value};
-use oracle::random::{Random, seeds};
 use protocol::frames::agent::block::{BlockValue, BlockWriter};
 use protocol::frames::agent::session::{FromStore, Hello, push_hello};
 use protocol::frames::scan;
 use rrd::time::Timestamp;
 use server::agent::spool::SpoolOptions;
 use server::agent::{AgentLink, AgentSettings};
-use wire::{Client, DEADLINE, Daemon, Kind};
+use testkit::random::{Random, seeds};
+use testkit::{Client, DEADLINE, Daemon, Kind, Running};
 
 const START: i64 = 1_700_000_000;
 const RRDS: usize = 4;
@@ -132,8 +131,8 @@ struct World {
 impl World {
     fn new(kind: Kind) -> World {
         let directory = tempfile::tempdir().unwrap();
-        let port = oracle::free_port();
-        let mut daemon = Daemon::new(kind, &directory.path().join("store"));
+        let port = testkit::free_port();
+        let mut daemon = testkit::daemon!(kind, &directory.path().join("store"));
         // Each record of the log counts: the position must be in the checkpoints, too.
         let more = if kind == Kind::Stripes { "[stripes]\nshards = 3\nlog_bytes = 32768\n" } else { "" };
         daemon.configure(&format!("[agents]\nlisten = [\"127.0.0.1:{port}\"]\n{more}"));
@@ -397,20 +396,16 @@ fn what_a_full_spool_drops_is_unknown_and_counted() {
 #[test]
 fn the_command_sends_what_it_collects() {
     let mut world = World::new(Kind::Stripes);
-    let http = oracle::free_port();
+    let http = testkit::free_port();
     world.daemon.configure(&format!(
         "[agents]\nlisten = ['127.0.0.1:{}']\n[http]\nlisten = ['127.0.0.1:{http}']\n",
         world.port
     ));
     let mut client = world.daemon.start();
     let config = world.host_agent_toml("hall-2");
-    let log = std::fs::File::create(world.directory.path().join("agent.log")).unwrap();
-    let mut agent = Command::new(env!("CARGO_BIN_EXE_roundel"))
-        .args(["agent", "--config"])
-        .arg(&config)
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
+    command.args(["agent", "--config"]).arg(&config);
+    let agent = Running::start(&mut command, world.directory.path().join("agent.log"));
     let deadline = Instant::now() + DEADLINE;
     let mut found = false;
     while !found && Instant::now() < deadline {
@@ -428,7 +423,7 @@ fn the_command_sends_what_it_collects() {
         "connected spool_bytes waiting_bytes blocks dropped lost sessions bytes refused gone clock_skew_ms"
     );
     let agents = || {
-        let status = oracle::http_get(http, "/api/v1/status").unwrap();
+        let status = testkit::http_get(http, "/api/v1/status").unwrap();
         let place = status.find("\"agents\":").unwrap();
         status[place..].split(']').next().unwrap().to_string()
     };
@@ -437,13 +432,8 @@ fn the_command_sends_what_it_collects() {
         "{}",
         agents()
     );
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(agent.id() as i32).unwrap(),
-        rustix::process::Signal::TERM,
-    )
-    .unwrap();
-    assert!(agent.wait().unwrap().success(), "{}", log());
-    oracle::wait_until("the agent is away", || agents().contains("\"connected\":false"));
+    assert!(agent.terminate().success(), "{}", log());
+    testkit::wait_until("the agent is away", || agents().contains("\"connected\":false"));
 }
 
 /// A session of the test's own, as an agent of the release before has it.

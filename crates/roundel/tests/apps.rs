@@ -1,5 +1,5 @@
 //! Whole applications on placeholders of our daemon, beside the same with Debian's RRDtool on files. `make test-all` runs them, because they
-//! need a database, a web front end and minutes; elsewhere each says that it was not run.
+//! need a database, a web front end and minutes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -13,20 +13,10 @@ mod mounting;
 mod readers;
 #[path = "wire/snmpd.rs"]
 mod snmpd;
-mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Whether applications are to be run: `ROUNDEL_APPS=1`, as `make test-all` sets it when it has installed them.
-fn is_wanted() -> bool {
-    let is_wanted = std::env::var_os("ROUNDEL_APPS").is_some_and(|value| value == "1");
-    if !is_wanted {
-        eprintln!("not run: applications are tested by `make test-all` (ROUNDEL_APPS=1)");
-    }
-    is_wanted
-}
 
 /// A directory in which `rrdtool` is ours.
 fn our_tools(directory: &Path) -> PathBuf {

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod wire;
-
 use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -14,15 +12,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use collect::collectd::encode::{push_identity, push_interval, push_samples, push_time};
 use collect::collectd::packet::{FineTime, Sample};
 use collect::collectd::rrd::Identity;
-use oracle::{Program, rrd_files};
-use wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind, Running, rrd_files};
 
 /// Longest wait for the files of both.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "user: secret\n";
 
 /// Starts Debian's collectd.
-fn start_collectd(directory: &Path, plugins: &str) -> Program {
+fn start_collectd(directory: &Path, plugins: &str) -> Running {
     fs::create_dir_all(directory).unwrap();
     let config = directory.join("collectd.conf");
     let directory_text = directory.display();
@@ -35,11 +32,11 @@ fn start_collectd(directory: &Path, plugins: &str) -> Program {
     );
     fs::write(&config, text).unwrap();
     let words = ["-f", "-C", config.to_str().unwrap()];
-    Program::start(&directory.join("output"), "/usr/sbin/collectd", &words)
+    Running::program(&directory.join("output"), "/usr/sbin/collectd", &words)
 }
 
 /// Starts a collectd that receives at `port` and writes RRDs; `listen` and `rrd` are options of the plugins.
-fn start_receiver(directory: &Path, port: u16, listen: &str, rrd: &str) -> Program {
+fn start_receiver(directory: &Path, port: u16, listen: &str, rrd: &str) -> Running {
     let plugins = format!(
         "LoadPlugin network\n<Plugin network>\n <Listen \"127.0.0.1\" \"{port}\">\n{listen}\n </Listen>\n</Plugin>\n\
          LoadPlugin rrdtool\n<Plugin rrdtool>\n DataDir \"{}\"\n{rrd}\n</Plugin>\n",
@@ -52,15 +49,15 @@ fn start_receiver(directory: &Path, port: u16, listen: &str, rrd: &str) -> Progr
 struct Pair {
     ours: Daemon,
     client: Client,
-    theirs: Program,
+    theirs: Running,
     their_files: PathBuf,
     ports: [u16; 2],
 }
 
 impl Pair {
     fn start(directory: &Path, ours: &str, listen: &str, rrd: &str) -> Self {
-        let ports = [oracle::free_port(), oracle::free_port()];
-        let mut daemon = Daemon::new(Kind::Files, &directory.join("ours"));
+        let ports = [testkit::free_port(), testkit::free_port()];
+        let mut daemon = testkit::daemon!(Kind::Files, &directory.join("ours"));
         daemon.configure(&format!("[collectd]\nlisten = [\"udp://127.0.0.1:{}\"]\n{ours}\n", ports[0]));
         let client = daemon.start();
         let theirs = start_receiver(&directory.join("theirs"), ports[1], listen, rrd);
@@ -68,7 +65,7 @@ impl Pair {
         // Its socket is open before all of its plugins take values.
         let log = directory.join("theirs/log");
         let is_ready = || fs::read_to_string(&log).is_ok_and(|log| log.contains("Initialization complete"));
-        oracle::wait_until("collectd is ready", is_ready);
+        testkit::wait_until("collectd is ready", is_ready);
         Pair { ours: daemon, client, theirs, their_files, ports }
     }
 
@@ -167,7 +164,7 @@ fn debian_s_collectd_sends_at_every_security_level() {
     );
     let sender = start_collectd(&directory.path().join("sender"), &plugins);
     let first = pairs[2].their_files.join("peer/load/load.rrd");
-    oracle::wait_until("collectd receives", || first.exists());
+    testkit::wait_until("collectd receives", || first.exists());
     thread::sleep(Duration::from_secs(5));
     sender.terminate();
     thread::sleep(Duration::from_secs(1));
@@ -221,7 +218,7 @@ fn files_are_those_of_the_rrdtool_plugin() {
                         socket.send_to(&packet, ("127.0.0.1", port)).unwrap();
                     }
                 }
-                oracle::wait_until_received(&pair.ports);
+                testkit::wait_until_received(&pair.ports);
             }
         }
         thread::sleep(Duration::from_secs(1));

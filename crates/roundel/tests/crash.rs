@@ -10,13 +10,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod wire;
-
 use std::thread;
 use std::time::{Duration, Instant};
 
-use oracle::random::{Random, seeds};
-use wire::{Client, Daemon, Kind};
+use testkit::random::{Random, seeds};
+use testkit::{Client, Daemon, Kind};
 
 /// Kills after which a lane starts with an empty store.
 const KILLS_PER_STORE: u64 = 25;
@@ -142,7 +140,7 @@ fn crash(kind: Kind, seeds: impl Iterator<Item = u64>) {
 impl Lane {
     fn start(kind: Kind, seed: u64) -> (Self, Client) {
         let directory = tempfile::Builder::new().prefix("crash-").tempdir().unwrap();
-        let mut daemon = Daemon::new(kind, &directory.path().join("roundel"));
+        let mut daemon = testkit::daemon!(kind, &directory.path().join("roundel"));
         // One store in three flushes, checkpoints and merges all the time, one sometimes, one never.
         if kind == Kind::Stripes && !seed.is_multiple_of(3) {
             let (open_bytes, log_bytes) = if seed % 3 == 1 { (4_096, 60_000) } else { (65_536, 600_000) };
@@ -150,7 +148,7 @@ impl Lane {
                 format!("[stripes]\nshards = 2\nopen_bytes = {open_bytes}\nlog_bytes = {log_bytes}\n");
             daemon.configure(&limits);
         }
-        let mut reference = Daemon::new(Kind::Rrdcached, &directory.path().join("reference"));
+        let mut reference = testkit::daemon!(Kind::Rrdcached, &directory.path().join("reference"));
         let mut client = daemon.start();
         reference.start();
         let mut lane = Lane {
@@ -194,11 +192,10 @@ impl Lane {
     /// Sends until the connection breaks; returns how many values were acknowledged.
     fn load_until_killed(&mut self, mut client: Client, context: &str) -> u64 {
         let delay = Duration::from_micros(self.random.below(LOAD_MILLISECONDS_MAX * 1_000));
-        let mut child = self.daemon.take();
+        let child = self.daemon.take();
         let killer = thread::spawn(move || {
             thread::sleep(delay);
-            child.kill().unwrap();
-            child.wait().unwrap();
+            child.kill();
         });
         let mut acknowledged = 0;
         let start = Instant::now();
@@ -390,7 +387,7 @@ fn compare_rrd(rrd: &Rrd, client: &mut Client, reference: &mut Client, context: 
 
 /// The answer without parts that may differ: the path of the file, and the row where RRDtool happened to
 /// start the ring.
-fn comparable(answer: oracle::Answer) -> Vec<String> {
+fn comparable(answer: testkit::Answer) -> Vec<String> {
     let message = if answer.message.starts_with("Info for") { String::new() } else { answer.message };
     let lines = answer
         .lines

@@ -2,13 +2,11 @@
 //! Debian's library, and nothing acknowledged is lost when the daemon is killed.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod wire;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,8 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cli::daemon::Link;
 use cli::{Environment, Tool};
 use client::Daemons;
-use oracle::{librrd_directory, thread_sanitized, wait_until};
-use wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind, Running, librrd_directory, thread_sanitized, wait_until};
 
 /// Where simulated time starts.
 const BEGIN: i64 = 1_700_000_000;
@@ -58,7 +55,7 @@ fn answers_are_those_of_debians_library_whoever_listens() {
     let program = build(place.path(), "answers", &[]);
     let ours = librrd_directory(place.path()).unwrap();
     let run = |name: &str, kind: Kind, library: Option<&Path>| {
-        let mut daemon = Daemon::new(kind, &place.path().join(name));
+        let mut daemon = testkit::daemon!(kind, &place.path().join(name));
         let mut client = daemon.start();
         let base = daemon.base().canonicalize().unwrap();
         let definition = "-b 1000000000 -s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:100";
@@ -83,34 +80,24 @@ fn answers_are_those_of_debians_library_whoever_listens() {
 
 /// A program that executes its standard input, line by line.
 struct Caller {
-    child: Child,
+    _process: Running,
+    input: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Caller {
     fn start(place: &Path, address: Option<&str>) -> Self {
         let mut command = command(&build(place, "lines", &[]), address.unwrap_or_default());
-        command
-            .env("LD_LIBRARY_PATH", librrd_directory(place).unwrap())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Caller { child, answers }
+        let (process, input, answers) =
+            Running::piped(command.env("LD_LIBRARY_PATH", librrd_directory(place).unwrap()));
+        Caller { _process: process, input, answers }
     }
 
     fn say(&mut self, line: String) -> String {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        writeln!(self.input, "{line}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim_end().to_string()
-    }
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
@@ -120,7 +107,7 @@ const DEFINITION: &str =
 #[test]
 fn a_file_or_placeholder_takes_precedence_over_the_environments_daemon() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     for name in ["a.rrd", "b.rrd"] {
         assert_eq!(client.ask(&format!("CREATE {name} {DEFINITION}")).unwrap().status, 0);
@@ -179,7 +166,7 @@ fn a_file_or_placeholder_takes_precedence_over_the_environments_daemon() {
 #[test]
 fn rows_below_a_second_are_refused_and_coarser_ones_are_given() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     let start = "-s 0.5 -b 1700000000 DS:x:GAUGE:2:0:U";
     for (name, archives) in
@@ -249,7 +236,7 @@ fn rows(client: &mut Client, file: usize, until: i64) -> BTreeMap<i64, f64> {
 
 /// A store with the files of the threads.
 fn filled(place: &Path) -> (Daemon, Client) {
-    let mut daemon = Daemon::new(Kind::Stripes, &place.join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.join("daemon"));
     let mut client = daemon.start();
     for file in 0..THREADS * FILES {
         // However long the daemon is away, the row of an update has its value.
@@ -366,7 +353,7 @@ fn nothing_acknowledged_is_lost_over_tcp() {
 #[test]
 fn threads_can_restore_at_the_same_time() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let mut client = daemon.start();
     let big = place.path().join("big.rrd").display().to_string();
     let xml = format!("{big}.xml");

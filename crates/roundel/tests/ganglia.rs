@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod wire;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -15,8 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use oracle::{Program, rrd_files};
-use wire::{Daemon, Kind};
+use testkit::{Kind, Running, rrd_files};
 
 /// Polls that are answered; both get the same answers.
 const POLLS: usize = 8;
@@ -183,11 +180,11 @@ fn of_a_gmetad_the_clusters_are_gmetad_s_where_it_is_not_scalable() {
 fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str) {
     let directory = tempfile::Builder::new().prefix("ganglia-").tempdir().unwrap();
     let base = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 1000;
-    let ports: [u16; 4] = std::array::from_fn(|_| oracle::free_port());
+    let ports: [u16; 4] = std::array::from_fn(|_| testkit::free_port());
     let (our_gmond, our_polls) = source(answer, base);
     let (their_gmond, their_polls) = source(answer, base);
 
-    let mut ours = Daemon::new(Kind::Files, &directory.path().join("ours"));
+    let mut ours = testkit::daemon!(Kind::Files, &directory.path().join("ours"));
     ours.configure(&format!(
         // A source that is gone comes first: its turn passes to the next.
         "[[gmond]]\nname = \"c\"\naddresses = [\"127.0.0.1:1\", \"127.0.0.1:{our_gmond}\"]\nstep = \"1s\"\n\
@@ -209,7 +206,7 @@ fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str)
     );
     fs::write(&config, text).unwrap();
     let log = directory.path().join("log");
-    let gmetad = Program::start(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
+    let gmetad = Running::program(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
     let is_done = || [&our_polls, &their_polls].iter().all(|polls| polls.load(Ordering::Relaxed) > POLLS + 1);
     let start = std::time::Instant::now();
     while !is_done() || !their_files.join("__SummaryInfo__/load_one.rrd").exists() {
@@ -245,8 +242,8 @@ fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str)
 #[test]
 fn debian_s_gmond_sends_to_us() {
     let directory = tempfile::Builder::new().prefix("gmond-").tempdir().unwrap();
-    let [udp, interactive, tcp] = std::array::from_fn(|_| oracle::free_port());
-    let mut ours = Daemon::new(Kind::Files, &directory.path().join("ours"));
+    let [udp, interactive, tcp] = std::array::from_fn(|_| testkit::free_port());
+    let mut ours = testkit::daemon!(Kind::Files, &directory.path().join("ours"));
     ours.configure(&format!(
         "[gmond_listen]\nlisten = [\"udp://127.0.0.1:{udp}\"]\ncluster = \"direct\"\nstep = \"1s\"\n\
          [gmetad]\ninteractive_listen = [\"127.0.0.1:{interactive}\"]\n"
@@ -264,7 +261,7 @@ fn debian_s_gmond_sends_to_us() {
     );
     fs::write(&config, text).unwrap();
     let log = directory.path().join("log");
-    let _gmond = Program::start(&log, "/usr/sbin/gmond", &["-c", config.to_str().unwrap(), "-f"]);
+    let _gmond = Running::program(&log, "/usr/sbin/gmond", &["-c", config.to_str().unwrap(), "-f"]);
     let file = |base: &Path| rrds(base).into_iter().find(|name| name.ends_with("load_one.rrd"));
     let start = std::time::Instant::now();
     while file(&ours.base()).is_none() {

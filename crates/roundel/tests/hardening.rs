@@ -5,7 +5,6 @@
 mod encryption;
 #[path = "wire/signer.rs"]
 mod signer;
-mod wire;
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -16,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use wire::{Client, DEADLINE, Daemon, Kind};
+use testkit::{Client, DEADLINE, Kind};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 const CREATE: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
@@ -39,15 +38,15 @@ fn number_of(file: &str, name: &str) -> Option<u32> {
 fn root_privileges_are_dropped_for_good() {
     let (Some(user), Some(group)) = (number_of("/etc/passwd", "nobody"), number_of("/etc/group", "daemon"))
     else {
-        return oracle::skip("there is no user nobody or no group daemon");
+        return testkit::skip("there is no user nobody or no group daemon");
     };
     let place = tempfile::tempdir().unwrap();
     if fs::metadata(place.path()).unwrap().uid() != 0 {
-        return oracle::skip("only root can become another user");
+        return testkit::skip("only root can become another user");
     }
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for layout in ["stripes", "files"] {
-        let mut daemon = Daemon::new(Kind::Stripes, &place.path().join(layout));
+        let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join(layout));
         let (root, base) = (daemon.directory().to_path_buf(), daemon.base());
         for directory in [&root, &base] {
             std::os::unix::fs::chown(directory, Some(user), Some(group)).unwrap();
@@ -70,13 +69,12 @@ fn root_privileges_are_dropped_for_good() {
 
 #[test]
 fn a_client_of_ipv6_is_served() {
-    let Ok(probe) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else {
-        return oracle::skip("this machine has no ::1");
-    };
-    let port = probe.local_addr().unwrap().port();
-    drop(probe);
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        return testkit::skip("this machine has no ::1");
+    }
+    let port = testkit::free_port();
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place.path());
+    let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
     daemon
         .configure(&format!("[[listen]]\naddress = \"[::1]:{port}\"\npermissions = [\"PING\", \"STATS\"]\n"));
     daemon.start();
@@ -106,7 +104,7 @@ fn resident(process: u32) -> u64 {
 #[test]
 fn clients_that_never_read_block_no_others_and_use_no_memory() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place.path());
+    let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
     let mut client = daemon.start();
     let create = "CREATE x.rrd -b 1000000000 -s 1 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:5000";
     assert_eq!(client.ask(create).unwrap().status, 0);
@@ -148,7 +146,7 @@ fn clients_that_never_read_block_no_others_and_use_no_memory() {
 fn links_that_lead_out_of_the_base_directory_are_not_followed() {
     for kind in [Kind::Stripes, Kind::Files] {
         let place = tempfile::tempdir().unwrap();
-        let mut daemon = Daemon::new(kind, place.path());
+        let mut daemon = testkit::daemon!(kind, place.path());
         let outside = place.path().join("outside");
         fs::create_dir(&outside).unwrap();
         let base = daemon.base();
@@ -218,7 +216,7 @@ fn systemd_is_notified_of_readiness_and_stop() {
     let place = tempfile::tempdir().unwrap();
     let systemd = UnixDatagram::bind(place.path().join("notify")).unwrap();
     systemd.set_read_timeout(Some(DEADLINE)).unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place.path());
+    let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
     let mut command = Command::new(ROUNDEL);
     command
         .args(["serve", "--base", "rrd", "--store", "store", "--listen", "unix:sock"])
@@ -236,5 +234,5 @@ fn systemd_is_notified_of_readiness_and_stop() {
     assert_eq!(client.ask("PING").unwrap().message, "PONG");
     assert!(Command::new("kill").arg(daemon.process().to_string()).status().unwrap().success());
     assert_eq!(heard(), "STOPPING=1");
-    assert!(daemon.take().wait().unwrap().success());
+    assert!(daemon.take().wait().success());
 }

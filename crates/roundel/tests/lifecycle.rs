@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use oracle::{wait_for, wait_until};
+use testkit::{PidFile, Running, Signal, wait_for, wait_until};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 
@@ -32,8 +32,7 @@ impl Place {
     fn start(&self, program: &str, words: &[&str]) -> Running {
         let mut command = Command::new(program);
         command.args(words).current_dir(self.0.path()).env_remove("RRDCACHED_ADDRESS").env_remove("RUST_LOG");
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        Running(child)
+        Running::quiet(&mut command)
     }
 
     fn command(&self, program: &str, words: &[&str]) -> Command {
@@ -44,26 +43,6 @@ impl Place {
 
     fn run(&self, program: &str, words: &[&str]) -> Output {
         self.command(program, words).output().unwrap()
-    }
-}
-
-struct Running(Child);
-
-impl Running {
-    fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap();
-        assert!(status.success());
-    }
-
-    fn wait(mut self) -> bool {
-        wait_for("the daemon to end", || self.0.try_wait().unwrap()).success()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
     }
 }
 
@@ -81,21 +60,20 @@ fn say(path: &Path, line: &str) -> String {
 
 #[test]
 fn a_stop_by_signal_keeps_everything() {
-    for signal in ["-TERM", "-INT", "-USR1"] {
+    for signal in [Signal::TERM, Signal::INT, Signal::USR1] {
         let place = Place::new();
         let words = ["serve", "--base", "base", "--store", "store", "--listen", "unix:sock"];
-        let daemon = place.start(ROUNDEL, &words);
+        let mut daemon = place.start(ROUNDEL, &words);
         let sock = place.path("sock");
         let create = "CREATE d/x.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
         assert_eq!(say(&sock, create), "0 RRD created OK\n");
         assert_eq!(say(&sock, "UPDATE d/x.rrd 1000000010:1"), "0 errors, enqueued 1 value(s).\n");
         daemon.signal(signal);
-        assert!(daemon.wait(), "{signal}");
+        assert!(daemon.wait().success(), "{signal:?}");
         assert!(!sock.exists());
         let daemon = place.start(ROUNDEL, &words);
         assert_eq!(say(&sock, "LAST d/x.rrd"), "0 1000000010\n");
-        daemon.signal("-KILL");
-        daemon.wait();
+        daemon.kill();
         // The socket of a daemon that was killed is replaced.
         let daemon = place.start(ROUNDEL, &words);
         assert_eq!(say(&sock, "LAST d/x.rrd"), "0 1000000010\n");
@@ -117,16 +95,15 @@ fn a_reload_changes_permissions_and_nothing_else() {
     assert_eq!(say(&sock, "PING"), "0 PONG\n");
     let until = |want: &str| wait_until(want, || say(&sock, "PING") == want);
     config("permissions = ['STATS']\n");
-    daemon.signal("-HUP");
+    daemon.signal(Signal::HUP);
     until("-1 Permission denied.\n");
     assert!(say(&sock, "STATS").starts_with("9 "));
     config("permissions = ['NONSENSE']\n");
-    daemon.signal("-HUP");
+    daemon.signal(Signal::HUP);
     config("permissions = ['PING']\n");
-    daemon.signal("-HUP");
+    daemon.signal(Signal::HUP);
     until("0 PONG\n");
-    daemon.signal("-TERM");
-    assert!(daemon.wait());
+    assert!(daemon.terminate().success());
 }
 
 #[test]
@@ -141,8 +118,7 @@ fn a_socket_may_have_the_longest_possible_path() {
         let daemon =
             place.start(ROUNDEL, &["serve", "--base", "base", "--store", "store", "--listen", &address]);
         assert_eq!(say(&sock, "PING"), "0 PONG\n");
-        daemon.signal("-TERM");
-        assert!(daemon.wait());
+        assert!(daemon.terminate().success());
     }
 }
 
@@ -171,6 +147,7 @@ fn as_rrdcached_it_goes_to_the_background() {
     let sock = place.text("sock");
     let pid = place.text("pid");
     let base = place.text("base");
+    let _daemon = PidFile(place.path("pid"));
     let output = place.run(
         &place.text("rrdcached"),
         &["-m", "0600", "-l", &sock, "-b", &base, "-p", &pid, "-j", "journal", "-B", "-w", "60"],
@@ -232,8 +209,7 @@ fn rrd_files_are_imported_and_exported_with_and_without_a_daemon() {
         String::from_utf8_lossy(&nobody.stderr).contains("cannot talk to the daemon at \"unix:nobody\""),
         "{nobody:?}"
     );
-    daemon.signal("-TERM");
-    assert!(daemon.wait());
+    assert!(daemon.terminate().success());
     let export =
         place.run(ROUNDEL, &["export", "a.rrd", "d/b c.rrd", "--to", "out-offline", "--from", "store"]);
     assert!(export.status.success(), "{export:?}");
@@ -284,8 +260,7 @@ fn validate_refuses_what_serve_refuses_and_passes_what_it_passes() {
     assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
     // Of a daemon that runs already, too.
     assert!(place.run(ROUNDEL, &["validate", "x.toml"]).status.success());
-    daemon.signal("-TERM");
-    assert!(daemon.wait());
+    assert!(daemon.terminate().success());
 }
 
 #[test]
@@ -386,7 +361,7 @@ fn the_daemon_confines_itself_unless_it_must_run_programs() {
         std::fs::write(place.path("roundel.toml"), text).unwrap();
         let daemon = place.start(ROUNDEL, &["serve"]);
         assert_eq!(say(&place.path("sock"), "PING"), "0 PONG\n");
-        let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.0.id())).unwrap();
+        let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap();
         let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
             let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
             let value = |key: &str| {

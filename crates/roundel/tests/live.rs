@@ -13,14 +13,13 @@ mod harness;
 mod locales;
 #[path = "../../cli/tests/oracle/scenarios.rs"]
 mod scenarios;
-mod wire;
 
 use std::cell::Cell;
 use std::path::Path;
 
 use harness::{Answer, Draw, Program};
 use scenarios::{Command, shrink};
-use wire::{Daemon, Kind};
+use testkit::{Daemon, Kind};
 
 /// Scenarios of an ordinary run.
 const SCENARIOS: u64 = 20;
@@ -40,7 +39,7 @@ struct Live {
 impl Live {
     fn start(named: bool) -> Self {
         let directory = tempfile::Builder::new().prefix("live-").tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
+        let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
         daemon.start();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rrdtool"), directory.path().join("rrdtool")).unwrap();
         Live { named, directory, daemon, runs: Cell::new(0) }
@@ -234,13 +233,12 @@ fn an_rrd_of_a_named_daemon_behaves_as_a_file() {
 }
 
 fn check(named: bool) {
-    if !Path::new(harness::THEIRS).exists() {
-        println!("(Debian's rrdtool is not installed)");
+    if testkit::peer::debian("rrdtool", harness::THEIRS).is_none() {
         return;
     }
     let live = Live::start(named);
     let mut differences = 0;
-    for seed in oracle::random::seeds(SCENARIOS) {
+    for seed in testkit::random::seeds(SCENARIOS) {
         let scenario = scenarios::scenario(&mut Draw::new(seed));
         if lasting_difference(&live, &scenario).is_some() {
             let shortest = shrink(scenario, |shorter| lasting_difference(&live, shorter).is_some());

@@ -1,8 +1,6 @@
 //! What clients may make the daemon hold: answers that are not read, and requests that never end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-mod wire;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant};
 use protocol::frames::request::{push_command, push_fetch};
 use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
-use wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind};
 
 /// The budget of the daemon under test.
 const MEMORY: u64 = 128_000_000;
@@ -52,8 +50,8 @@ fn start() -> Attacked {
 
 fn start_with(memory: u64) -> Attacked {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place.path());
-    let http = oracle::free_port();
+    let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
+    let http = testkit::free_port();
     daemon.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{http}\"]\n[limits]\nmemory = \"{memory} B\"\nidle = \"2s\"\n"
     ));
@@ -233,10 +231,7 @@ fn more_connections_than_there_is_memory_for_wait() {
     let attacked = start_with(32_000_000);
     // Each holds what none is refused.
     let held = attacked.attack(6_500, &[b'x'; 2000]);
-    let mut http = TcpStream::connect(("127.0.0.1", attacked.http)).unwrap();
-    http.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut metrics = String::new();
-    http.read_to_string(&mut metrics).unwrap();
+    let metrics = testkit::http_get(attacked.http, "/metrics").unwrap();
     let open = metrics.lines().find_map(|line| line.strip_prefix("roundel_connections_open ")).unwrap();
     let open: u64 = open.parse().unwrap();
     // Three quarters of the memory, 7 KiB each, and some are left to HTTP.

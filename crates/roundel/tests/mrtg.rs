@@ -19,19 +19,12 @@ mod snmpd;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use oracle::wait_for;
+use testkit::{Running, Signal, wait_for};
 
 /// A daemon that is killed at the end.
-struct Daemon(Child);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
+struct Daemon(Running);
 
 impl Daemon {
     /// Polls by `config`, with the store in `root`/store and a socket in `root`/sock.
@@ -50,7 +43,7 @@ impl Daemon {
         Self::configure(root, keys, sections);
         let mut serve = Command::new(env!("CARGO_BIN_EXE_roundel"));
         serve.args(["serve", "--config"]).arg(root.join("roundel.toml"));
-        Daemon(serve.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        Daemon(Running::quiet(&mut serve))
     }
 
     /// Writes the configuration.
@@ -66,8 +59,7 @@ impl Daemon {
 
     /// Makes it read its configuration again.
     fn hang_up(&self) {
-        let id = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+        self.0.signal(Signal::HUP);
     }
 }
 

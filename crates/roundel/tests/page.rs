@@ -5,8 +5,6 @@
 // Each test program uses a part of the shared modules.
 #![allow(dead_code)]
 
-mod wire;
-
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind};
 
 /// Three days of rows of a minute and a month of rows of half an hour, both with extremes.
 const ARCHIVES: &str = "RRA:AVERAGE:0.5:1:4320 RRA:MIN:0.5:1:4320 RRA:MAX:0.5:1:4320 \
@@ -45,8 +43,8 @@ struct Shown {
 
 fn start() -> Shown {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place.path());
-    let port = oracle::free_port();
+    let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
+    let port = testkit::free_port();
     daemon.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{port}\"]\ntemplates = '{}'\n[collect]\nhost = true\n",
         place.path().join("graphs").display()
@@ -69,7 +67,7 @@ fn start() -> Shown {
         create(&mut client, &format!("many/rrd{number:03}.rrd"), &["v"], 2);
     }
     // The tests of the first page look at this host's graphs, which come with the first readings.
-    oracle::wait_until("this host's RRDs are there", || {
+    testkit::wait_until("this host's RRDs are there", || {
         let answer = client.ask("LIST RECURSIVE /").unwrap();
         answer.lines.iter().any(|name| name.ends_with("/swap.rrd"))
     });
@@ -81,16 +79,16 @@ fn start() -> Shown {
 fn start_node(place: &Path) -> (Daemon, String) {
     std::fs::create_dir_all(place).unwrap();
     std::fs::write(place.join("secret"), "a secret of the cluster in this test\n").unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place);
-    let port = oracle::free_port();
+    let mut daemon = testkit::daemon!(Kind::Stripes, place);
+    let port = testkit::free_port();
     daemon.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{port}\"]\n[cluster]\nname = 'test'\nnode = 'first'\nzone = 'east'\nlisten = '127.0.0.1:{}'\n\
          secret_file = '{place}/secret'\ndirectory = '{place}/messages'\n",
-        oracle::free_port(),
+        testkit::free_port(),
         place = place.display()
     ));
     let mut client = daemon.start();
-    oracle::wait_until("it to lead all", || {
+    testkit::wait_until("it to lead all", || {
         let answer = client.ask("CLUSTER").unwrap();
         answer.lines.iter().filter(|line| line.contains(" leader first ")).count() == 8
     });
@@ -159,25 +157,14 @@ fn quote(letter: char) -> Vec<char> {
     if " \"'\\".contains(letter) { vec!['\\', letter] } else { vec![letter] }
 }
 
-/// `target/page`, where `make page-setup` installs the packages of `package.json`.
-fn modules() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("page")
-}
-
-/// Runs a script of `tests/page` with node, and fails with what it says.
-fn node(shown: &Shown, script: &str, pictures: &OsStr) {
-    let modules = modules();
-    assert!(
-        modules.join("node_modules/playwright-core").exists() && Path::new("/usr/bin/chromium").exists(),
-        "the browser tests need node, npm, Chromium and {}: `make peers` installs them",
-        modules.join("node_modules").display()
-    );
+/// Runs a script of `tests/page` with node and the packages in `modules`, and fails with what it says.
+fn node(shown: &Shown, modules: &Path, script: &str, pictures: &OsStr) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page").join(script);
     let status = Command::new("node")
         .args(["--test-reporter=spec".as_ref(), script.as_os_str()])
         .env("ROUNDEL_PAGE_URL", &shown.url)
         .env("ROUNDEL_PAGE_CLUSTER", &shown.cluster)
-        .env("ROUNDEL_PAGE_MODULES", &modules)
+        .env("ROUNDEL_PAGE_MODULES", modules)
         .env("ROUNDEL_PAGE_ARTEFACTS", pictures)
         .status()
         .expect("node runs");
@@ -187,9 +174,10 @@ fn node(shown: &Shown, script: &str, pictures: &OsStr) {
 /// With ROUNDEL_PAGE_SHOTS (`make page-shots`), pictures of every page are made instead, in `target/page/shots`.
 #[test]
 fn the_page_works_in_a_browser() {
+    let Some(modules) = testkit::peer::page_modules() else { return };
     let (script, pictures) = match std::env::var_os("ROUNDEL_PAGE_SHOTS") {
         None => ("suite.mjs", "failed"),
         Some(_) => ("shots.mjs", "shots"),
     };
-    node(&start(), script, modules().join(pictures).as_os_str());
+    node(&start(), &modules, script, modules.join(pictures).as_os_str());
 }

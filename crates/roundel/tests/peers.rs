@@ -12,7 +12,6 @@ mod graphite;
 mod pushed;
 #[path = "wire/signer.rs"]
 mod signer;
-mod wire;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,8 +21,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use oracle::Program;
-use wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind, Running};
 
 /// Longest wait for a program's first values.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -40,7 +38,7 @@ impl Pair {
     fn start(kind: Kind) -> Self {
         // collectd refuses directories that begin with a dot.
         let directory = tempfile::Builder::new().prefix("peers-").tempdir().unwrap();
-        let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+        let mut daemon = testkit::daemon!(kind, &directory.path().join("daemon"));
         let client = daemon.start();
         let plain = directory.path().join("plain");
         fs::create_dir_all(&plain).unwrap();
@@ -192,7 +190,7 @@ fn collectd_stores_through_the_daemon() {
     );
     fs::write(&config, text).unwrap();
     let log = pair.plain.join("collectd.log");
-    let collectd = Program::start(&log, "/usr/sbin/collectd", &["-f", "-C", config.to_str().unwrap()]);
+    let collectd = Running::program(&log, "/usr/sbin/collectd", &["-f", "-C", config.to_str().unwrap()]);
     wait_for_values(&mut pair.client, &["peer/load/load.rrd", "peer/cpu-0/cpu-user.rrd"], &[&log]);
     drop(collectd);
     let text = fs::read_to_string(&log).unwrap();
@@ -231,13 +229,13 @@ fn gmetad_stores_through_the_daemon() {
          interactive_port {interactive}\nrrdcached_address 127.0.0.1:{tcp}\n\
          RRAs \"RRA:AVERAGE:0.5:1:100\"\n",
         base = pair.daemon.base().display(),
-        xml = oracle::free_port(),
-        interactive = oracle::free_port(),
+        xml = testkit::free_port(),
+        interactive = testkit::free_port(),
         tcp = pair.daemon.tcp_port(),
     );
     fs::write(&config, text).unwrap();
     let log = pair.plain.join("gmetad.log");
-    let gmetad = Program::start(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
+    let gmetad = Running::program(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
     let names = ["peer/host-1/load_one.rrd", "peer/host-1/bytes_in.rrd", "peer/__SummaryInfo__/load_one.rrd"];
     wait_for_values(&mut pair.client, &names, &[&log]);
     drop(gmetad);

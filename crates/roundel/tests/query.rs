@@ -20,7 +20,7 @@ mod store;
 
 use std::process::{Command, Output};
 
-use oracle::RrdTool;
+use testkit::RrdTool;
 
 const RANGE: [&str; 4] = ["-s", "1700000000", "-e", "1700012000"];
 

@@ -13,8 +13,6 @@ mod cluster_ages;
 mod cluster_faults;
 #[path = "replication/demo.rs"]
 mod demo;
-#[path = "replication/disk.rs"]
-mod disk;
 #[path = "replication/encrypted.rs"]
 mod encrypted;
 #[path = "replication/faults.rs"]
@@ -42,9 +40,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use cable::Cable;
-use oracle::{free_port, wait_until};
 use protocol::frames::replication::{FollowerHello, LogPosition, SessionKind, push_acknowledged, push_hello};
 use server::{CREATE, Pair, Server};
+use testkit::{free_port, wait_until};
 
 #[test]
 fn a_follower_copies_follows_and_takes_over() {

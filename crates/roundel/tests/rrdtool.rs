@@ -23,13 +23,12 @@ mod scripts;
 mod takeover;
 #[path = "rrdtool/tree.rs"]
 mod tree;
-mod wire;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wire::{Daemon, Kind};
+use testkit::{Daemon, Kind};
 
 const CREATE: &str = "create a.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U DS:y:COUNTER:30:0:U RRA:AVERAGE:0.5:1:20 RRA:MAX:0.5:3:9";
 
@@ -66,7 +65,7 @@ impl Tool {
 /// A daemon, and a `Tool` with a directory of plain files.
 fn beside_files(kind: Kind) -> (tempfile::TempDir, Daemon, Tool) {
     let directory = tempfile::Builder::new().prefix("tool-").tempdir().unwrap();
-    let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+    let mut daemon = testkit::daemon!(kind, &directory.path().join("daemon"));
     daemon.start();
     let tool = Tool::new(directory.path());
     std::fs::create_dir(directory.path().join("plain")).unwrap();
@@ -222,7 +221,7 @@ const READS: &[&str] = &[
 #[test]
 fn verbs_find_rrds_of_a_store_with_and_without_an_address() {
     let directory = tempfile::Builder::new().prefix("tool-").tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
     daemon.start();
     let tool = Tool::new(directory.path());
     let plain = directory.path().join("plain");
@@ -295,7 +294,7 @@ fn a_file_of_somebody_else_is_updated() {
     let mut other = Command::new("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
     if std::fs::metadata(&file).unwrap().uid() != 0 {
-        return oracle::skip("only root can become another user");
+        return testkit::skip("only root can become another user");
     }
     run(other, "update a.rrd 1000000010:1:2");
     assert_eq!(run(Command::new(&program), "last a.rrd"), "1000000010\n");

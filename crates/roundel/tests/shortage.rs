@@ -1,16 +1,12 @@
 //! Limits of the system: descriptors, sizes of files. The daemon says which one it meets, and goes on when it passes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-mod wire;
-
 use std::collections::VecDeque;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
 
-use wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind};
 
 const CREATE: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:9";
 
@@ -29,7 +25,7 @@ fn start_under(limits: &str, daemon: &mut Daemon) {
 fn silent_connections_leave_the_store_its_descriptors() {
     for kind in [Kind::Stripes, Kind::Files] {
         let place = tempfile::tempdir().unwrap();
-        let mut daemon = Daemon::new(kind, place.path());
+        let mut daemon = testkit::daemon!(kind, place.path());
         start_under("-n 256", &mut daemon);
         let mut client = daemon.wait_for_answer();
         let silent: Vec<_> = (0..400).filter_map(|_| UnixStream::connect(daemon.socket()).ok()).collect();
@@ -52,8 +48,8 @@ fn silent_connections_leave_the_store_its_descriptors() {
 #[test]
 fn a_listener_at_its_limit_says_so_once() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place.path());
-    let http = oracle::free_port();
+    let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
+    let http = testkit::free_port();
     daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n[limits]\nconnections = 16\n"));
     daemon.start();
     let connect = |daemon: &Daemon| Client::connect(&daemon.socket()).unwrap();
@@ -69,17 +65,14 @@ fn a_listener_at_its_limit_says_so_once() {
     }
     assert_eq!(daemon.log().matches("all places for connections are taken").count(), 1, "{}", daemon.log());
     // They waited, and none was refused.
-    let mut metrics = String::new();
-    let mut stream = TcpStream::connect(("127.0.0.1", http)).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    stream.read_to_string(&mut metrics).unwrap();
+    let metrics = testkit::http_get(http, "/metrics").unwrap();
     assert!(metrics.contains("roundel_connections_refused_total 0\n"), "{metrics}");
 }
 
 #[test]
 fn the_soft_limit_of_descriptors_is_raised_and_too_few_are_refused() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, place.path());
+    let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
     start_under("-Sn 100; ulimit -Hn 2000", &mut daemon);
     daemon.wait_for_answer();
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.process())).unwrap();
@@ -87,7 +80,7 @@ fn the_soft_limit_of_descriptors_is_raised_and_too_few_are_refused() {
     assert_eq!(open.split_whitespace().nth(3), Some("2000"), "{open}");
     daemon.kill();
     start_under("-n 12", &mut daemon);
-    let ended = daemon.take().wait().unwrap();
+    let ended = daemon.take().wait();
     let log = daemon.log();
     assert_eq!(ended.code(), Some(1), "{log}");
     assert!(log.contains("the limit of open files is 12, 128 are needed"), "{log}");
@@ -97,7 +90,7 @@ fn the_soft_limit_of_descriptors_is_raised_and_too_few_are_refused() {
 fn a_limit_of_file_sizes_is_waited_out() {
     for kind in [Kind::Stripes, Kind::Files] {
         let place = tempfile::tempdir().unwrap();
-        let mut daemon = Daemon::new(kind, place.path());
+        let mut daemon = testkit::daemon!(kind, place.path());
         start_under("-n 1024", &mut daemon);
         let mut client = daemon.wait_for_answer();
         assert_eq!(client.ask(&format!("CREATE a.rrd {CREATE}")).unwrap().status, 0);

@@ -10,9 +10,9 @@ mod snapshot;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use oracle::wait_for;
+use testkit::{Running, wait_for};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 
@@ -21,22 +21,13 @@ fn roundel(directory: &Path, words: &[&str]) -> Output {
     command.args(words).current_dir(directory).env_remove("RRDCACHED_ADDRESS").output().unwrap()
 }
 
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
 fn serve(directory: &Path) -> Running {
     let config = "store = \"store\"\nbase = \"base\"\nsnapshots = \"snapshots\"\n[[listen]]\naddress = \"unix:sock\"\n[stripes]\nshards = 1\n\
                   open_bytes = 10000\nscrub = \"off\"\n[log]\nfile = \"log\"\n";
     std::fs::write(directory.join("c.toml"), config).unwrap();
     let mut command = Command::new(ROUNDEL);
     command.args(["serve", "--config", "c.toml"]).current_dir(directory).env_remove("RUST_LOG");
-    Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    Running::quiet(&mut command)
 }
 
 fn say(directory: &Path, lines: &[String]) {
@@ -106,7 +97,7 @@ fn a_store_is_verified_while_it_runs_and_when_it_is_stopped() {
     assert!(line.contains("\"rrds\":[\"host-"), "{line}");
     let log = std::fs::read_to_string(directory.join("log")).unwrap();
     assert!(log.contains("the store is damaged") && log.contains("host-"), "{log}");
-    drop(daemon);
+    assert!(daemon.terminate().success());
 
     let stopped = roundel(directory, &["verify", "--store", "store"]);
     assert_eq!(stopped.status.code(), Some(1), "{}", text(&stopped));

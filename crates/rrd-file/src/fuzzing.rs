@@ -38,7 +38,7 @@ pub fn fuzz_write(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use oracle::shake;
+    use testkit::shake;
 
     use super::*;
     use crate::name::RrdName;
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn changed_files_take_updates_or_refuse_them() {
-        let mut tool = oracle::RrdTool::start().unwrap();
+        let mut tool = testkit::RrdTool::start().unwrap();
         let words = "DS:a:GAUGE:600:U:U DS:b:COUNTER:600:U:U RRA:AVERAGE:0.5:1:5 RRA:MAX:0.5:3:4 RRA:HWPREDICT:6:0.1:0.01:4";
         tool.run(&format!("create x.rrd -b 1000000000 -s 60 {words}")).unwrap();
         for minute in 1..12 {

@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_stock_rrdtool_says_it_is_no_rrd() {
-        let mut tool = oracle::RrdTool::start().unwrap();
+        let mut tool = testkit::RrdTool::start().unwrap();
         let placeholders = Placeholders::new(Tree::open(tool.directory()).unwrap().into(), STORE);
         placeholders.write(&name("x.rrd"), None, 148_648).unwrap();
         let error = tool.run("info x.rrd").unwrap_err();

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use oracle::RrdTool;
 use roundel_rrd_file::{
     Error, Existing, Locking, ReadFile, UpdateOptions, WriteFile, create, create_filled, update, write_bytes,
     write_file,
@@ -19,6 +18,7 @@ use rrd::definition::Cf;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::fetch::FetchRequest;
 use rrd::when::Step;
+use testkit::RrdTool;
 
 const CREATE: &str = "--start 1000000000 --step 10 DS:a:GAUGE:20:U:U DS:b:COUNTER:20:U:U RRA:AVERAGE:0.5:1:10 \
                       RRA:MAX:0.5:3:7 RRA:LAST:0.5:1:600";
@@ -248,7 +248,7 @@ fn damaged_files_never_stop_us() {
         .unwrap();
     let good = std::fs::read(tool.path("f.rrd")).unwrap();
     let path = tool.path("shaken.rrd");
-    oracle::shake(&good, 1500, |bytes| {
+    testkit::shake(&good, 1500, |bytes| {
         // If the file were truncated and rewritten, the file system would write it out each time.
         std::fs::remove_file(&path).ok();
         std::fs::write(&path, bytes).unwrap();

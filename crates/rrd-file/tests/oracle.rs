@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use oracle::RrdTool;
-use oracle::random::{Random, Scenario, seeds};
 use roundel_rrd_file::{UpdateOptions, update};
 use rrd::updatev::UpdateReport;
+use testkit::RrdTool;
+use testkit::random::{Random, Scenario, seeds};
 
 const SEEDS: u64 = 400;
 

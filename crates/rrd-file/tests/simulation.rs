@@ -12,7 +12,6 @@ use std::path::Path;
 
 use disk::sim::Operation;
 use disk::{Disk, SimDisk};
-use oracle::random::{Random, each_seed};
 use roundel_rrd_file::name::RrdName;
 use roundel_rrd_file::placeholder::{Placeholder, Placeholders, StoreIdentity};
 use roundel_rrd_file::tree::Tree;
@@ -23,6 +22,7 @@ use rrd::codec::file::FileParts;
 use rrd::definition::Definition;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
+use testkit::random::{Random, each_seed};
 
 const START: i64 = 1_700_000_000;
 const PATH: &str = "a.rrd";

@@ -181,7 +181,7 @@ pub fn fuzz_duration(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use oracle::shake;
+    use testkit::shake;
 
     use super::*;
 
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn files() {
-        let mut tool = oracle::RrdTool::start().unwrap();
+        let mut tool = testkit::RrdTool::start().unwrap();
         let args = "DS:a:COUNTER:600:U:U DS:b:COMPUTE:a,2,* RRA:AVERAGE:0.5:1:5 RRA:LAST:0.5:3:4 \
             RRA:MHWPREDICT:6:0.1:0.01:4";
         tool.run(&format!("create x.rrd -b 1000000000 -s 60 {args}")).unwrap();

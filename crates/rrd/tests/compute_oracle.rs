@@ -7,10 +7,10 @@ mod operators;
 mod support;
 
 use operators::{BINARY, UNARY};
-use oracle::RrdTool;
 use roundel_rrd::definition::{ComputeProgram, DsKind};
 use roundel_rrd::rpn::{Context, compile, evaluate};
 use support::Random;
+use testkit::RrdTool;
 
 const SOURCES: [&str; 4] = ["v0", "v1", "v2", "v3"];
 const NULLARY: [&str; 9] = ["v0", "v1", "v2", "v3", "3,", "-7,", "UNKN", "INF", "NEGINF"];

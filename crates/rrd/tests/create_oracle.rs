@@ -5,7 +5,6 @@
 
 mod support;
 
-use oracle::RrdTool;
 use roundel_rrd::codec::file;
 use roundel_rrd::content::Rrd;
 use roundel_rrd::create::new_live;
@@ -13,6 +12,7 @@ use roundel_rrd::definition::text::{CreateOptions, DefinitionError, Limits, pars
 use roundel_rrd::live::UNKNOWN;
 use roundel_rrd::when::parse_step;
 use support::Random;
+use testkit::RrdTool;
 
 const FILE: &str = "season.rrd";
 const STEPS: [&str; 8] = ["1", "10", "300", "5m", "60", "7", "1h", "1d"];

@@ -4,7 +4,6 @@
 
 mod support;
 
-use oracle::RrdTool;
 use roundel_rrd::codec::file;
 use roundel_rrd::content::Rrd;
 use roundel_rrd::definition::Cf;
@@ -13,6 +12,7 @@ use roundel_rrd::live::UNKNOWN;
 use roundel_rrd::plan;
 use roundel_rrd::time::Timestamp;
 use support::Random;
+use testkit::RrdTool;
 
 const SEEDS: u64 = 150;
 const FETCHES: u64 = 40;

@@ -4,10 +4,10 @@
 
 mod support;
 
-use oracle::RrdTool;
 use roundel_rrd::codec::file;
 use roundel_rrd::info::{info, push_last_update, push_text};
 use support::Random;
+use testkit::RrdTool;
 
 const SOURCES: &str = "DS:a:GAUGE:20:U:100 DS:b:COUNTER:30:0:U DS:c:COMPUTE:a,b,+,3,*";
 const VERSION_5: &str = "DS:d:DDERIVE:1d:-1e3:inf";

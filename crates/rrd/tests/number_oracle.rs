@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use oracle::RrdTool;
-use oracle::random::Random;
 use roundel_rrd::codec::file;
 use roundel_rrd::number;
+use testkit::RrdTool;
+use testkit::random::Random;
 
 const TEXTS: usize = 12_000;
 const ROWS: usize = 500;

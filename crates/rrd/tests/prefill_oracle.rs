@@ -8,7 +8,6 @@
 
 mod support;
 
-use oracle::RrdTool;
 use roundel_rrd::codec::file::{self, FileParts};
 use roundel_rrd::content::Rrd;
 use roundel_rrd::definition::Consolidation;
@@ -17,6 +16,7 @@ use roundel_rrd::prefill::{Forecasts, default_start, origins, prefill};
 use roundel_rrd::tune::tune_content;
 use roundel_rrd::when::parse_step;
 use support::Random;
+use testkit::RrdTool;
 
 const SEEDS: u64 = 600;
 const START: u64 = 1_000_000_000;
@@ -227,7 +227,7 @@ fn compare(tool: &mut RrdTool, random: &mut Random) -> Result<(), String> {
 #[test]
 fn new_rrds_are_filled_as_rrdtool_fills_them() {
     let mut tool = RrdTool::start().unwrap();
-    for seed in oracle::random::seeds(SEEDS) {
+    for seed in testkit::random::seeds(SEEDS) {
         if let Err(what) = compare(&mut tool, &mut Random::new(seed + 1)) {
             panic!("seed {seed}: {what}");
         }

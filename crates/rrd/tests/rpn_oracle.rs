@@ -7,12 +7,12 @@ mod operators;
 mod support;
 
 use operators::{BINARY, UNARY};
-use oracle::random::seeds;
-use oracle::{Bindings, RrdTool};
 use roundel_rrd::live::UNKNOWN;
 use roundel_rrd::rpn::{EvalContext, Expression, Series, Symbol, Vdef};
 use roundel_rrd::when::calendar::Utc;
 use support::Random;
+use testkit::random::seeds;
+use testkit::{Bindings, RrdTool};
 
 const STEP: i64 = 100;
 /// Where the graphs start and end; not a multiple of every step.

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop")]
 
-use oracle::{Bindings, RrdTool};
 use roundel_rrd::rpn::{EvalContext, Expression, Series, Symbol};
 use roundel_rrd::when::calendar::{Calendar, Civil, Utc};
+use testkit::{Bindings, RrdTool};
 
 /// A zone with a fixed offset from UTC, and an hour more in the summer of the European Union.
 struct Zone {

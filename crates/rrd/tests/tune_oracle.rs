@@ -4,11 +4,11 @@
 
 mod support;
 
-use oracle::RrdTool;
 use roundel_rrd::codec::file;
 use roundel_rrd::content::Rrd;
 use roundel_rrd::tune::{tune, tune_content};
 use support::Random;
+use testkit::RrdTool;
 
 const SEEDS: u64 = 200;
 const TUNES: u64 = 12;

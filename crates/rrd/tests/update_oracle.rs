@@ -7,9 +7,9 @@
 #[path = "update_oracle/ours.rs"]
 mod ours;
 
-use oracle::RrdTool;
-use oracle::random::{Random, Scenario, seeds};
 use ours::Ours;
+use testkit::RrdTool;
+use testkit::random::{Random, Scenario, seeds};
 
 use roundel_rrd::codec::file;
 

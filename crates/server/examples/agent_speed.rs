@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use collect::inventory::{Inventory, RrdSpec};
 use collect::reading::{Readings, Value};
-use oracle::random::Random;
 use roundel_server::agent::feed::SpooledRrds;
 use roundel_server::agent::spool::SpoolOptions;
 use roundel_server::agent::{AgentLink, AgentSettings};
 use rrd::time::Timestamp;
+use testkit::random::Random;
 
 const INTERFACES: usize = 5_000;
 const MINUTES: i64 = 200;

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::ber::Writer;
     use crate::message::{PduKind, RequestHead};
-    use oracle::shake;
+    use testkit::shake;
 
     /// A response with some values, to be damaged.
     const RESPONSE: &[u8] = &[

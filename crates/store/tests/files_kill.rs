@@ -6,16 +6,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use oracle::RrdTool;
 use roundel_store::engine::{Engine, UpdateBatch};
 use roundel_store::files::{FilesEngine, Options};
 use roundel_store::name::RrdName;
+use testkit::{RrdTool, Running};
 
 const START: i64 = 1_700_000_000;
 const RRDS: usize = 5;
@@ -70,20 +70,15 @@ fn child() {
 /// Runs the child until it has answered something and `pause` has passed, then kills it. Returns the number
 /// of the last answer.
 fn live_and_die(directory: &Path, from: i64, pause: Duration) -> i64 {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--nocapture"])
-        .env(DIRECTORY, directory)
-        .env(FROM, from.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["child", "--exact", "--nocapture"]).env(DIRECTORY, directory).env(FROM, from.to_string());
+    let (child, _input, output) = Running::piped(&mut command);
+    let mut lines = output.lines().map_while(Result::ok);
     // The test harness prints before the first answer.
     let mut answers = lines.by_ref().filter_map(|line| line.rsplit_once("answered ")?.1.parse().ok());
     let first: i64 = answers.next().expect("the child answers");
     std::thread::sleep(pause);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
     answers.last().unwrap_or(first)
 }
 

@@ -19,13 +19,13 @@ use std::time::{Duration, Instant};
 use disk::sim::Operation;
 use disk::{Disk, SimDisk};
 use model::{Model, Op, definition};
-use oracle::random::{Random, each_seed};
 use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
 use roundel_store::files::{Directory, FilesEngine, Options, SyncMode};
 use rrd::live::HeadShape;
 use rrd::time::Timestamp;
 use rrd_file::name::RrdName;
 use rrd_file::tree::Tree;
+use testkit::random::{Random, each_seed};
 
 const START: i64 = 1_700_000_000;
 const LONG: Duration = Duration::from_secs(3600);

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use oracle::random::Random;
 use roundel_store::disk::RealDisk;
 use roundel_store::engine::{Engine, StoreError};
 use roundel_store::name::RrdName;
@@ -13,6 +12,7 @@ use roundel_store::testing::log::BODY_BYTES_MAX;
 use rrd::content::Rrd;
 use rrd::definition::text::{CreateOptions, Limits, parse_create};
 use rrd::when::Step;
+use testkit::random::Random;
 
 const START: i64 = 1_700_000_000;
 

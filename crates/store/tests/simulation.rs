@@ -18,7 +18,6 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use model::{Model, ModelRrd, Op, definition};
-use oracle::random::{Random, each_seed};
 use roundel_store::disk::sim::{ShutDown, SimDisk};
 use roundel_store::disk::{Mode, Shortage};
 use roundel_store::engine::{CreateRequest, Engine, StoreError, UpdateBatch, UpdateFailure};
@@ -26,6 +25,7 @@ use roundel_store::name::RrdName;
 use roundel_store::stripes::ShardOptions;
 use roundel_store::stripes::{Options, Stripes};
 use rrd::time::Timestamp;
+use testkit::random::{Random, each_seed};
 
 const START: i64 = 1_700_000_000;
 

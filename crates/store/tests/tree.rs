@@ -583,7 +583,7 @@ fn a_new_rrd_that_is_to_overwrite_nothing_overwrites_no_file() {
 
 /// The store has an RRD for each file, and no other. None was made that went to the trash.
 fn check_same_files(world: &World) {
-    let files = oracle::rrd_files(&world.path(""));
+    let files = testkit::rrd_files(&world.path(""));
     assert_eq!(world.store().list(b"", true).unwrap().len(), files.len());
     assert_eq!(world.store().stats().rrd_count, files.len() as u64);
     for file in files {
@@ -646,8 +646,8 @@ fn rrds_that_never_had_a_placeholder_get_one() {
 /// Random operations of a shell, on a store and on plain files, whose content is the name of an RRD.
 #[test]
 fn random_operations_have_the_effect_that_they_have_on_files() {
-    oracle::random::each_seed(30, |seed| {
-        let mut random = oracle::random::Random::new(seed);
+    testkit::random::each_seed(30, |seed| {
+        let mut random = testkit::random::Random::new(seed);
         let mut world = World::new(1 + (seed % 3) as u32);
         let plain = world.directory.path().join("plain");
         fs::create_dir(&plain).unwrap();

@@ -84,12 +84,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("librrd", &["cli", "client", "graph", "localtime", "protocol", "rrd-file", "rrd"]),
     // Tools: no crate may depend on them.
-    ("oracle", &[]),
+    ("testkit", &[]),
     ("bench", &[]),
     ("tidy", &[]),
 ];
 /// Crates that only tests may use.
-const FOR_TESTS: &[&str] = &["oracle", "tempfile", "tidy", "bench"];
+const FOR_TESTS: &[&str] = &["testkit", "tempfile", "tidy", "bench"];
 /// Crates outside that only some of the house may use.
 const FENCED: &[(&str, &[&str])] = &[
     ("tokio", &["server", "backup", "roundel"]),

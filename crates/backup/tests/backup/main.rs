@@ -323,25 +323,6 @@ fn clocks_may_differ() {
     }
 }
 
-/// Of so many bytes, unmounted in the end; `None` when this user may not mount.
-struct SmallDisk(std::path::PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &std::path::Path, bytes: u64) -> Option<SmallDisk> {
-        std::fs::create_dir_all(at).unwrap();
-        let size = format!("size={bytes}");
-        let done =
-            std::process::Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
-        done.is_ok_and(|done| done.status.success()).then(|| SmallDisk(at.to_owned()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        std::process::Command::new("umount").arg(&self.0).status().unwrap();
-    }
-}
-
 #[test]
 fn a_restore_that_does_not_fit_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -359,10 +340,7 @@ fn a_restore_that_does_not_fit_leaves_nothing() {
         // Far too small; and large enough for the bytes, but not for the ends of their blocks.
         for (size, is_refused) in [(4 << 10, true), (bytes + (4 << 10), false)] {
             let at = dir.path().join("small");
-            let Some(_mounted) = SmallDisk::mount(&at, size) else {
-                eprintln!("SKIPPED: this user may not mount a tmpfs, so that no disk becomes full");
-                return;
-            };
+            let Some(_mounted) = testkit::SmallDisk::mount(&at, &size.to_string()) else { return };
             let failed = restored(&objects(&place, None), Moment::Newest, &at).await.unwrap_err();
             assert!(
                 matches!(&failed, RestoreError::Disk(error) if error.kind() == std::io::ErrorKind::StorageFull),

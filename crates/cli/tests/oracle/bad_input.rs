@@ -1,7 +1,7 @@
 //! Damaged files and dumps, full disks, missing directories: the same exit status as Debian's rrdtool, no
 //! crash, and no half-written file in place of a good one.
 
-use oracle::shaken;
+use testkit::shaken;
 
 use crate::harness::{Answer, Pair};
 

@@ -1,7 +1,7 @@
 //! Random graphs: elements and options in all spellings, valid and invalid, and their rows in every format.
 
 use crate::harness::{Answer, Draw, Pair, Program};
-use oracle::random::seeds;
+use testkit::random::seeds;
 
 /// Graphs per run.
 const GRAPHS: u64 = 250;

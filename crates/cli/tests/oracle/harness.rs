@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Once;
 
 /// Debian's rrdtool.
 pub const THEIRS: &str = "/usr/bin/rrdtool";
@@ -96,14 +95,11 @@ impl Pair {
             std::fs::create_dir_all(&directory).expect("a directory");
             Program::new(path, &directory)
         };
-        let theirs = Path::new(THEIRS);
-        if !theirs.exists() {
-            static TOLD: Once = Once::new();
-            TOLD.call_once(|| oracle::skip("Debian's rrdtool is not installed: nothing is compared"));
-        }
+        // Without it, nothing is compared.
+        let installed = testkit::peer::debian("rrdtool", THEIRS);
         Pair {
             ours: Program { environment, ..program(&link, "ours") },
-            theirs: theirs.exists().then(|| program(theirs, "theirs")),
+            theirs: installed.map(|theirs| program(&theirs, "theirs")),
             root,
         }
     }

@@ -13,7 +13,7 @@ pub fn path() -> Option<&'static Path> {
     MADE.get_or_init(|| {
         let made = make();
         if made.is_none() {
-            oracle::skip("no locales can be made: install Debian's package locales");
+            testkit::skip("no locales can be made: install Debian's package locales");
         }
         made
     })
@@ -21,7 +21,7 @@ pub fn path() -> Option<&'static Path> {
 }
 
 fn make() -> Option<PathBuf> {
-    let directory = std::env::temp_dir().join(format!("roundel-locales-{}", env!("CARGO_PKG_VERSION")));
+    let directory = testkit::peer::target().join("locales");
     for name in NAMES {
         let path = directory.join(name);
         if path.join("LC_NUMERIC").exists() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use oracle::Rrdcached;
+use testkit::Rrdcached;
 
 use crate::harness::{Answer, Pair, Program};
 

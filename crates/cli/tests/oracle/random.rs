@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use oracle::random::seeds;
+use testkit::random::seeds;
 
 use crate::bytes::canonical;
 use crate::harness::{Answer, Draw, Pair, Program};

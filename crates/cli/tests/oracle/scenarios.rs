@@ -69,8 +69,8 @@ fn words_of_clock(clock: i64) -> Command {
 fn environment(draw: &mut Draw) -> Vec<Command> {
     let set = |text: String| vec!["set".to_string(), text];
     let mut all = Vec::new();
-    if oracle::faketime().exists() {
-        all.push(set(format!("LD_PRELOAD={}", oracle::faketime().display())));
+    if testkit::peer::debian("faketime", &testkit::faketime().display().to_string()).is_some() {
+        all.push(set(format!("LD_PRELOAD={}", testkit::faketime().display())));
         all.push(set("FAKETIME_FMT=%s".to_string()));
         all.push(words_of_clock(EPOCH + 500));
     }

@@ -1,6 +1,6 @@
 //! Sessions through a pipe.
 
-use oracle::random::seeds;
+use testkit::random::seeds;
 
 use crate::harness::{Answer, Draw, Pair};
 use crate::random::{compare_files, first_difference};

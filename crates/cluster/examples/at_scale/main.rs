@@ -7,9 +7,9 @@ mod flow;
 
 use std::collections::BTreeSet;
 
-use oracle::random::Random;
 use roundel_cluster::key;
 use roundel_cluster::plan::{Member, Plan};
+use testkit::random::Random;
 
 use crate::flow::{Arrivals, Flow, Machines, STEPS_PER_POLL};
 

@@ -74,7 +74,7 @@ mod tests {
     fn any_bytes_are_read_without_a_panic() {
         let good = spool_file();
         fuzz(&good);
-        let mut random = oracle::random::Random::new(1);
+        let mut random = testkit::random::Random::new(1);
         for _ in 0..3000 {
             let mut bytes = good.clone();
             for _ in 0..random.between(1, 3) {

@@ -139,7 +139,7 @@ impl Site {
 
     /// Waits until something is so, for ten seconds at most.
     fn wait(&self, what: &str, is: impl Fn(&Site) -> bool) {
-        oracle::wait_until(what, || is(self));
+        testkit::wait_until(what, || is(self));
     }
 
     /// The names of placeholders, if each says its own name.

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use disk::sim::SimDisk;
-use oracle::random::{Random, each_seed};
 use roundel_cluster::log::ReplicatedLog;
 use roundel_cluster::partition::{Home, Replica, ReplicaOptions, ReplicaStatus, SharedCopier};
 use rrd::content::Rrd;
@@ -26,6 +25,7 @@ use store::identity::Identity;
 use store::name::RrdName;
 use store::replication::{Mark, Position};
 use store::stripes::{Options, ShardOptions, Stripes};
+use testkit::random::{Random, each_seed};
 
 use crate::simulated::{Faults, NodeLog, SimLog};
 

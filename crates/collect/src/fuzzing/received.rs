@@ -71,7 +71,7 @@ pub fn fuzz_ganglia_xml(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use oracle::shake;
+    use testkit::shake;
 
     use super::*;
     use crate::collectd::encode::{

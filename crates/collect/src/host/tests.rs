@@ -86,7 +86,7 @@ fn each_reading_has_one_value_a_source_and_names_are_rrdtool_s() {
 #[test]
 fn debian_s_rrdtool_takes_the_words_and_the_readings() {
     let (_directory, sample) = recorded();
-    let mut tool = oracle::RrdTool::start().unwrap();
+    let mut tool = testkit::RrdTool::start().unwrap();
     for (name, create_args, values) in collected(&sample) {
         let name = name.replace('/', "-");
         tool.run(&format!("create {name} -s 10 -b 1700000000 {}", create_args.join(" "))).unwrap();

@@ -3,8 +3,6 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use oracle::RrdTool;
-use oracle::svg::{Item, Letters, Svg};
 use roundel_graph::picture::axis::horizontal::TimeAxis;
 use roundel_graph::picture::axis::mapping::{CanvasRect, Mapping};
 use roundel_graph::picture::axis::vertical::VerticalAxis;
@@ -12,6 +10,8 @@ use roundel_graph::picture::options::{
     AxisFormatter, AxisText, FontTag, Interval, Options, TimeUnit, XGrid, YGrid,
 };
 use roundel_graph::print::TimeFormat;
+use testkit::RrdTool;
+use testkit::svg::{Item, Letters, Svg};
 
 /// The COMMENT from which the shapes of letters are learnt.
 const LETTERS: &str =

@@ -3,8 +3,6 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use oracle::RrdTool;
-use oracle::random::Random;
 use roundel_graph::eval::{Data, evaluate};
 use roundel_graph::language::{Script, ScriptContext};
 use roundel_graph::plan::{Request, Rows, TimeRange};
@@ -13,6 +11,8 @@ use rrd::codec::file::decode;
 use rrd::fetch::FetchRows;
 use rrd::rpn::EvalContext;
 use rrd::when::calendar::{Calendar, Utc};
+use testkit::RrdTool;
+use testkit::random::Random;
 
 /// The RRDs start here.
 pub const EPOCH: i64 = 1_000_000_000;

@@ -1,8 +1,8 @@
 //! Pictures as lists of plain items, so that Debian's SVG and our scene can be compared: one item per subpath, without
 //! points on a line between others, closed subpaths in one order.
 
-use oracle::svg::{self, Svg};
 use roundel_graph::picture::scene::{Colour, Item, Paint, Path, Scene};
+use testkit::svg::{self, Svg};
 
 /// Cairo's coordinates are multiples of 1/256 pixel.
 const CLOSE: f64 = 0.0045;

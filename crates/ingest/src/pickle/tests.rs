@@ -1,6 +1,6 @@
 use super::*;
 
-use oracle::random::{Random, each_seed};
+use testkit::random::{Random, each_seed};
 
 /// The entries of a message as text, faults among them.
 fn entries(message: &[u8]) -> Result<Vec<String>, PickleError> {

@@ -114,8 +114,8 @@ fn what_cannot_be_simulated_is_refused() {
 /// Geometries of any shape end, and count no more faults than touches.
 #[test]
 fn odd_geometries_end() {
-    oracle::random::each_seed(60, |seed| {
-        let random = &mut oracle::random::Random::new(seed);
+    testkit::random::each_seed(60, |seed| {
+        let random = &mut testkit::random::Random::new(seed);
         let count = 1 + random.below(5);
         let mut words = vec!["DS:a:GAUGE:600:U:U".to_string(); 1];
         for index in 0..random.below(40) {

@@ -1,5 +1,5 @@
-//! Prometheus' own test scripts, from its Go module, on our evaluator. The scripts stay in the module, which `make peers` fetches;
-//! `expected.txt` lists what differs, with the reason.
+//! Prometheus' own test scripts on our evaluator. `peers/install.sh` takes them from the Go module of version 0.316.0, which
+//! `expected.txt` is about: it lists what differs, with the reason.
 
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
@@ -8,33 +8,15 @@ mod run;
 mod script;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-/// The module's version whose scripts `expected.txt` is about.
-const VERSION: &str = "v0.316.0";
 /// The script that is not read at all: native histograms.
 const LEFT_OUT: &str = "native_histograms.test";
 /// What differs, a line each: file, number of the line, reason.
 const EXPECTED: &str = include_str!("expected.txt");
 
-fn scripts() -> Option<PathBuf> {
-    let cache = std::env::var_os("GOMODCACHE").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("GOPATH").map(PathBuf::from);
-        home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join("go")))
-            .map(|go| go.join("pkg/mod"))
-    })?;
-    let directory =
-        cache.join(format!("github.com/prometheus/prometheus@{VERSION}/promql/promqltest/testdata"));
-    directory.is_dir().then_some(directory)
-}
-
 #[test]
 fn scripts_of_prometheus() {
-    let Some(directory) = scripts() else {
-        assert!(std::env::var_os("ROUNDEL_PROMQL_SCRIPTS").is_none(), "Prometheus' test scripts are missing");
-        eprintln!("SKIPPED: Prometheus' test scripts are missing; make peers fetches them (needs Go): 1");
-        return;
-    };
+    let Some(directory) = testkit::peer::promql_scripts() else { return };
     let mut names: Vec<_> =
         std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();

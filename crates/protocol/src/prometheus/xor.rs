@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        oracle::random::each_seed(300, |seed| {
-            let mut random = oracle::random::Random::new(seed);
+        testkit::random::each_seed(300, |seed| {
+            let mut random = testkit::random::Random::new(seed);
             let mut time = random.below(1 << 41) as i64 - (1 << 40);
             let samples: Vec<(i64, f64)> = (0..random.between(1, SAMPLES_MAX as u64))
                 .map(|_| {

@@ -249,7 +249,7 @@ fn huge_images_are_refused_and_tall_ones_painted() {
 
 #[test]
 fn nothing_in_a_scene_breaks_painting() {
-    use oracle::random::Random;
+    use testkit::random::Random;
     let strange =
         [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e300, -1e300, 0.0, -0.0, 1e-300, 32_768.0, 4.5, 7.0];
     let mut random = Random::new(8);

@@ -2,8 +2,8 @@
 
 use graph::picture::scene::{Cap, Colour, Item, Join, Paint, Path, Point, Scene, Stroke};
 use graph::picture::text::{Font, TextLayout, TextOptions, Typesetter};
-use oracle::random::Random;
 use roundel_render::Fonts;
+use testkit::random::Random;
 
 /// A text in the embedded font.
 pub fn set(fonts: &Fonts, text: &str, size: f64) -> TextLayout {

@@ -264,7 +264,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (user, group) = (Some(65_534), Some(65_534));
         if std::os::unix::fs::chown(place.path(), user, group).is_err() {
-            oracle::skip("only root can give a directory to another user");
+            testkit::skip("only root can give a directory to another user");
             return;
         }
         let tokens = place.path().join("data/store/tokens");

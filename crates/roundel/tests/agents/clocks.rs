@@ -31,12 +31,12 @@ fn clocks_that_differ_are_reported_once() {
     let place = world.directory.path().join("agent.log");
     let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
     set(&mut command, "-1h");
-    command.args(["agent", "--config"]).arg(&config).stderr(std::fs::File::create(&place).unwrap());
-    let mut agent = command.spawn().unwrap();
+    command.args(["agent", "--config"]).arg(&config);
+    let agent = testkit::Running::start(&mut command, &place);
     let log = || std::fs::read_to_string(&place).unwrap_or_default();
-    oracle::wait_until("the skew is reported", || log().contains("this host's clock is ahead"));
+    testkit::wait_until("the skew is reported", || log().contains("this host's clock is ahead"));
     // Its readings are an hour old, as it says.
-    oracle::wait_until("readings arrive", || {
+    testkit::wait_until("readings arrive", || {
         client.ask("LAST roundel/hall-3/agent.rrd").unwrap().status >= 0
     });
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
@@ -44,8 +44,7 @@ fn clocks_that_differ_are_reported_once() {
     assert!((now - 3_600 - last).abs() < 600, "{last}, now {now}");
     world.daemon.kill();
     world.daemon.spawn();
-    oracle::wait_until("another session", || log().matches("connected to the store").count() == 2);
+    testkit::wait_until("another session", || log().matches("connected to the store").count() == 2);
     assert_eq!(log().matches("this host's clock is ahead").count(), 1, "{}", log());
-    agent.kill().unwrap();
-    agent.wait().unwrap();
+    agent.kill();
 }

@@ -4,9 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use oracle::{free_port, http_get, wait_for, wait_until};
+use testkit::{Client, free_port, http_get, wait_for, wait_until};
 
-use crate::wire::Client;
 use crate::work::{Agent, World, now};
 
 /// An agent's configuration, and its mrtg.cfg of one target without `Options`.

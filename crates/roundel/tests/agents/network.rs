@@ -121,7 +121,7 @@ fn a_reading_does_not_wait_for_the_backlog_of_another_rrd() {
     world.start_agent(LAST);
     // All of the first RRD's readings came before those of the others. The first is looked at before the last, so a pause between the two
     // says nothing wrong.
-    let rows = oracle::wait_for("the last readings of the last RRD", || {
+    let rows = testkit::wait_for("the last readings of the last RRD", || {
         let rows = world.rows(LAST);
         rows.last().is_some_and(|rows| rows[LAST as usize].is_some()).then_some(rows)
     });

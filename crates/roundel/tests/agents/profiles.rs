@@ -6,10 +6,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
 
-use oracle::{wait_for, wait_until};
+use testkit::{Client, DEADLINE, wait_for, wait_until};
 
 use crate::reload::{polls, wait_for_line};
-use crate::wire::{Client, DEADLINE};
 use crate::work::{Agent, World, join, now, work};
 
 const MIB: &str = "acmeLoad OBJECT-TYPE SYNTAX INTEGER ::= { enterprises 99999 3 }";

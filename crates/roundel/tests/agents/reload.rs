@@ -3,9 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use oracle::wait_until;
+use testkit::{Client, wait_until};
 
-use crate::wire::Client;
 use crate::work::{Agent, World, now};
 
 /// A line of the poller about a changed configuration.

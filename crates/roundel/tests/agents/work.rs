@@ -1,23 +1,22 @@
 //! Devices that the store hands out to agents: who polls them when agents and the store come and go.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use oracle::{free_port, wait_for, wait_until};
 use protocol::frames::agent::block::{BlockValue, BlockWriter};
 use protocol::frames::agent::session::FromStore;
 use protocol::frames::agent::work::push_work_wanted;
 use rrd::time::Timestamp;
+use testkit::{Client, Daemon, Kind, Running, Signal, free_port, wait_for, wait_until};
 
 use crate::RawSession;
 use crate::snmpd::Snmpd;
-use crate::wire::{Client, Daemon, Kind, hang_up};
 
 const DEVICES: usize = 8;
 
@@ -78,7 +77,7 @@ pub struct Agent {
     name: &'static str,
     lines: String,
     pub network: Network,
-    child: Option<Child>,
+    process: Option<Running>,
 }
 
 impl Agent {
@@ -91,7 +90,7 @@ impl Agent {
         let directory = root.join(name);
         fs::create_dir_all(&directory).unwrap();
         let mut agent =
-            Agent { directory, name, lines: lines.to_string(), network: Network::new(store), child: None };
+            Agent { directory, name, lines: lines.to_string(), network: Network::new(store), process: None };
         agent.start_again();
         agent
     }
@@ -117,32 +116,22 @@ impl Agent {
     /// Writes its configuration, and has the process read it.
     pub fn reload(&self) {
         self.write_config();
-        hang_up(self.child.as_ref().unwrap().id());
+        self.process.as_ref().unwrap().signal(Signal::HUP);
     }
 
     pub fn start_again(&mut self) {
         let config = self.write_config();
-        let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
-        command.args(["agent", "--config"]).arg(&config).stdout(Stdio::null()).stderr(log);
-        self.child = Some(command.spawn().unwrap());
+        command.args(["agent", "--config"]).arg(&config);
+        self.process = Some(Running::start(&mut command, self.directory.join("log")));
     }
 
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().ok();
-            child.wait().ok();
-        }
+        self.process = None;
     }
 
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -158,7 +147,7 @@ impl World {
     pub fn new() -> World {
         let directory = tempfile::tempdir().unwrap();
         let snmpd = Snmpd::start(directory.path(), SNMPD, None);
-        let store = Daemon::new(Kind::Stripes, &directory.path().join("store"));
+        let store = testkit::daemon!(Kind::Stripes, &directory.path().join("store"));
         let mut world = World { directory, store, port: free_port(), snmpd };
         let devices: String = (0..DEVICES).map(|device| world.handed_out(&format!("d{device}"))).collect();
         world.configure(&devices);
@@ -361,7 +350,7 @@ pub fn join(port: u16, name: &[u8]) -> RawSession {
 #[test]
 fn readings_count_up_to_the_moment_at_which_their_device_moved() {
     let directory = tempfile::tempdir().unwrap();
-    let mut store = Daemon::new(Kind::Files, &directory.path().join("store"));
+    let mut store = testkit::daemon!(Kind::Files, &directory.path().join("store"));
     let port = free_port();
     store.configure(&format!(
         "[agents]\nlisten = ['127.0.0.1:{port}']\nhandover = '3s'\n\

@@ -9,13 +9,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::wait_until;
+use testkit::{Kind, peer, wait_until};
 
 use super::database::Database;
 use super::mounting::{Mount, can_mount};
 use super::snmpd::Snmpd;
-use super::wire::{Daemon, Kind};
-use super::{is_wanted, our_tools, output, rrds, same_rrds};
+use super::{our_tools, output, rrds, same_rrds};
 
 /// The first poll.
 const START: i64 = 1_700_000_400;
@@ -146,7 +145,7 @@ impl<'a> Cacti<'a> {
         self.database.set_time(now);
         let mut command = self.command(directory, words);
         command
-            .env("LD_PRELOAD", oracle::faketime())
+            .env("LD_PRELOAD", testkit::faketime())
             .env("FAKETIME_FMT", "%s")
             .env("FAKETIME", now.to_string());
         self.run(command)
@@ -273,10 +272,10 @@ fn snmpd(root: &Path, port: Option<u16>, octets: i64) -> Snmpd {
 }
 
 /// Two devices: this host by scripts, and an interface by SNMP.
-fn add_devices(cacti: &Cacti<'_>, port: u16) {
+fn add_devices(cacti: &Cacti<'_>, spine: &Path, port: u16) {
     cacti.set(&[
         ("path_cactilog", &cacti.site().join("log/cacti.log").display().to_string()),
-        ("path_spine", &std::env::var("ROUNDEL_SPINE").expect("ROUNDEL_SPINE: make test-all sets it")),
+        ("path_spine", spine.to_str().unwrap()),
         ("path_spine_config", &cacti.root.join("spine.conf").display().to_string()),
         ("poller_type", "1"),
         ("cron_interval", "300"),
@@ -300,18 +299,22 @@ fn add_devices(cacti: &Cacti<'_>, port: u16) {
 
 #[test]
 fn cacti_does_on_placeholders_and_in_a_mount_what_it_does_on_files() {
-    if !is_wanted() {
+    let (Some(_), Some(_), Some(spine)) = (
+        peer::debian("cacti", "/usr/share/cacti/site"),
+        peer::debian("mariadb-server-core", "/usr/sbin/mariadbd"),
+        peer::spine(),
+    ) else {
         return;
-    }
+    };
     let directory = tempfile::Builder::new().prefix("cacti-").tempdir().unwrap();
     let root = directory.path();
     let database = Database::start(root);
-    let mut daemon = Daemon::new(Kind::Stripes, &root.join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &root.join("daemon"));
     daemon.start();
     let plain = root.join("plain");
     fs::create_dir(&plain).unwrap();
     // Its Cacti needs nothing of ours.
-    let mut below = Daemon::new(Kind::Stripes, &root.join("daemon_of_mount"));
+    let mut below = testkit::daemon!(Kind::Stripes, &root.join("daemon_of_mount"));
     below.start();
     // removespikes.php writes XML into its backup directory.
     let extra = root.join("extra");
@@ -326,7 +329,7 @@ fn cacti_does_on_placeholders_and_in_a_mount_what_it_does_on_files() {
     }
     let mut agent = Some(snmpd(root, None, 1000));
     let port = agent.as_ref().map_or(0, |agent| agent.port);
-    sides.each(|cacti| add_devices(cacti, port));
+    sides.each(|cacti| add_devices(cacti, &spine, port));
     let mut polled = 0;
     let mut poll = |times: i64| {
         for _ in 0..times {

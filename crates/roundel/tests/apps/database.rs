@@ -2,22 +2,15 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use oracle::wait_until;
+use testkit::{Running, wait_until};
 
 /// A running server without data, on a port of 127.0.0.1.
 pub struct Database {
-    child: Child,
+    _process: Running,
     socket: PathBuf,
     pub port: u16,
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }
 
 impl Database {
@@ -34,9 +27,9 @@ impl Database {
             &format!("--user={user}"),
             &datadir,
         ]));
-        let port = oracle::free_port();
-        let log = File::create(directory.join("db.log")).unwrap();
-        let child = Command::new("/usr/sbin/mariadbd")
+        let port = testkit::free_port();
+        let mut server = Command::new("/usr/sbin/mariadbd");
+        server
             .args([
                 "--no-defaults",
                 "--bind-address=127.0.0.1",
@@ -49,13 +42,9 @@ impl Database {
                 format!("--port={port}"),
                 format!("--socket={}", socket.display()),
             ])
-            .args([format!("--pid-file={}", directory.join("db.pid").display())])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let database = Database { child, socket, port };
+            .args([format!("--pid-file={}", directory.join("db.pid").display())]);
+        let process = Running::start(&mut server, directory.join("db.log"));
+        let database = Database { _process: process, socket, port };
         wait_until("MariaDB", || {
             let tried = database.client().args(["-e", "select 1"]).stderr(Stdio::null()).output();
             tried.unwrap().status.success()

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use testkit::{Daemon, Kind, peer};
+
 use super::mounting::{Mount, can_mount};
-use super::wire::{Daemon, Kind};
-use super::{is_wanted, our_tools, output};
+use super::{our_tools, output};
 
 const START: i64 = 1_700_000_000;
 
@@ -26,10 +27,10 @@ struct Trees {
 impl Trees {
     fn new(rrds: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("readers-").tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
+        let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
         daemon.start();
         let tools = our_tools(directory.path());
-        let library = oracle::librrd_directory(directory.path()).unwrap();
+        let library = testkit::librrd_directory(directory.path()).unwrap();
         let mount = can_mount().then(|| Mount::of(&daemon, "ro"));
         let trees = Trees { mount, directory, daemon, tools, library };
         for (place, rrdtool) in
@@ -120,7 +121,7 @@ print(int(next(iter(reader.get_intervals())).end))
 
 #[test]
 fn graphite_web_reads_placeholders_and_a_mount() {
-    if !is_wanted() {
+    if peer::debian("graphite-web", "/usr/lib/python3/dist-packages/graphite").is_none() {
         return;
     }
     let trees = Trees::new(&[("h1/load/load.rrd", LOAD)]);
@@ -130,7 +131,7 @@ fn graphite_web_reads_placeholders_and_a_mount() {
     // As of then, because a reader does not look further back than the RRD goes.
     let at = |mut command: Command, flush: &str| {
         command
-            .env("LD_PRELOAD", oracle::faketime())
+            .env("LD_PRELOAD", testkit::faketime())
             .env("FAKETIME_FMT", "%s")
             .env("FAKETIME", (START + 450).to_string());
         output(command.args(["-W", "ignore", "-c", GRAPHITE, flush]))
@@ -146,7 +147,7 @@ fn graphite_web_reads_placeholders_and_a_mount() {
 
 #[test]
 fn collection3_shows_placeholders_and_a_mount() {
-    if !is_wanted() {
+    if peer::debian("collectd-core", "/usr/share/doc/collectd-core/examples/collection3").is_none() {
         return;
     }
     let trees = Trees::new(&[
@@ -205,7 +206,7 @@ fn collection3_shows_placeholders_and_a_mount() {
 
 #[test]
 fn ganglias_web_front_end_shows_placeholders_and_a_mount() {
-    if !is_wanted() {
+    if peer::debian("ganglia-webfrontend", "/usr/share/ganglia-webfrontend").is_none() {
         return;
     }
     let sum = "DS:sum:GAUGE:120:U:U RRA:AVERAGE:0.5:1:5856 RRA:AVERAGE:0.5:4:20160";

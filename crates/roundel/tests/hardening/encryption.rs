@@ -4,11 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use testkit::{Client, DEADLINE, Daemon, Kind, Running};
+
 use crate::signer::Signer;
-use crate::wire::{Client, DEADLINE, Daemon, Kind};
 use crate::{CREATE, ROUNDEL};
 
 const RRDTOOL: &str = env!("CARGO_BIN_EXE_rrdtool");
@@ -33,7 +34,7 @@ struct Guarded {
 impl Guarded {
     fn start() -> Self {
         let place = tempfile::tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Stripes, place.path());
+        let mut daemon = testkit::daemon!(Kind::Stripes, place.path());
         let (signer, directory) = (Signer::new("ours"), daemon.directory().to_path_buf());
         fs::write(directory.join("ca.crt"), &signer.pem).unwrap();
         fs::write(directory.join("clients.crt"), &signer.pem).unwrap();
@@ -45,7 +46,7 @@ impl Guarded {
                 2099,
             );
         }
-        let [open, closed, agents, one, two, gmond, http, followers] = [0; 8].map(|_| oracle::free_port());
+        let [open, closed, agents, one, two, gmond, http, followers] = [0; 8].map(|_| testkit::free_port());
         let path = |name: &str| directory.join(name).display().to_string();
         let ours = format!("cert_file = \"{}\", key_file = \"{}\"", path("server.crt"), path("server.key"));
         let clients = path("clients.crt");
@@ -277,13 +278,15 @@ fn certificates_are_judged_as_they_are_now() {
 
 /// A connection with TLS by openssl, which says a line and reads one.
 struct Talk {
-    child: Child,
+    _process: Running,
+    input: ChildStdin,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Talk {
     fn begin(guarded: &Guarded) -> Self {
-        let mut child = Command::new("openssl")
+        let mut command = Command::new("openssl");
+        command
             .args([
                 "s_client",
                 "-quiet",
@@ -293,29 +296,18 @@ impl Talk {
                 "-CAfile",
             ])
             .arg(guarded.path("ca.crt"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Talk { child, output }
+            .stderr(Stdio::null());
+        let (process, input, output) = Running::piped(&mut command);
+        Talk { _process: process, input, output }
     }
 
     fn ping(&mut self) -> Duration {
         let begun = Instant::now();
-        self.child.stdin.as_mut().unwrap().write_all(b"PING\n").unwrap();
+        self.input.write_all(b"PING\n").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         assert_eq!(line, "0 PONG\n");
         begun.elapsed()
-    }
-}
-
-impl Drop for Talk {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
@@ -325,7 +317,7 @@ fn slow_handshakes_by_the_thousand_hold_up_nobody() {
     let more = rustix::process::Rlimit { current: limit.maximum, ..limit };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, more).unwrap();
     if limit.maximum.is_some_and(|most| most < 2 * SLOW as u64) {
-        return oracle::skip("the system allows too few open files");
+        return testkit::skip("the system allows too few open files");
     }
     let guarded = Guarded::start();
     let mut before = Talk::begin(&guarded);
@@ -432,7 +424,7 @@ fn librrd_speaks_frames_over_tls() {
         let mut command = Command::new("/usr/bin/python3");
         command
             .args(["-c", script, address])
-            .env("LD_LIBRARY_PATH", oracle::librrd_directory(guarded.daemon.directory()).unwrap());
+            .env("LD_LIBRARY_PATH", testkit::librrd_directory(guarded.daemon.directory()).unwrap());
         let output = guarded.run(&mut command, address, None);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
@@ -481,7 +473,7 @@ fn a_token_is_shown_first_and_never_in_the_open() {
     // An address of this machine that others may reach; nothing is sent to find it.
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let Some(outside) = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr()).ok() else {
-        return oracle::skip("this machine has no network");
+        return testkit::skip("this machine has no network");
     };
     let outside = outside.ip().to_string();
     let child = ask(&outside, false);
@@ -510,15 +502,9 @@ fn an_agent_sends_over_tls() {
     Signer::new("others").sign(guarded.daemon.directory(), "other", "x", 2099);
     fs::write(&config, text("other.crt")).unwrap();
     let start = || {
-        let log = fs::File::create(place.path().join("log")).unwrap();
         let mut command = Command::new(ROUNDEL);
-        command
-            .args(["agent", "--config"])
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stderr(log.try_clone().unwrap())
-            .stdout(log);
-        Running(command.spawn().unwrap())
+        command.args(["agent", "--config"]).arg(&config);
+        Running::start(&mut command, place.path().join("log"))
     };
     let log = || fs::read_to_string(place.path().join("log")).unwrap();
     let wait = |what: &str, holds: &mut dyn FnMut() -> bool| {
@@ -537,14 +523,4 @@ fn an_agent_sends_over_tls() {
         guarded.client.ask("LIST RECURSIVE /").unwrap().lines.join(" ").contains("hall-2/")
     });
     assert!(guarded.daemon.log().contains("an agent has connected"));
-}
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }

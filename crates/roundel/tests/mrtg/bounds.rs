@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 use crate::{Daemon, HEAD, info, mrtg};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use oracle::{free_port, http_get, wait_for, wait_until};
+use testkit::{free_port, http_get, wait_for, wait_until};
 
 use crate::snmp::{MIB, OBJECTS};
 use crate::snmpd::Snmpd;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oracle::{free_port, http_get, wait_for, wait_until};
+use testkit::{free_port, http_get, wait_for, wait_until};
 
 use crate::{Daemon, info};
 

@@ -87,7 +87,7 @@ if [ -c /dev/fuse ]; then
     cmp mounted/kept.rrd exported/kept.rrd || fail "the mounted file is not the exported one"
     umount mounted
 else
-    echo "packages: mount -t roundel SKIPPED: there is no /dev/fuse" >&2
+    echo "skip: there is no /dev/fuse to mount a store on"
 fi
 kill "$daemon"
 wait "$daemon" || fail "the daemon did not stop well: $(cat /tmp/serve.log)"

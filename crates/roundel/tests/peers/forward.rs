@@ -12,17 +12,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use oracle::random::Random;
-use oracle::{http_get, wait_for, wait_until};
-
-use crate::wire::{Client, Daemon, Kind};
+use testkit::random::Random;
+use testkit::{Client, Daemon, Kind, http_get, wait_for, wait_until};
 
 const START: u64 = 1_700_000_000;
 
 /// A daemon with HTTP that forwards to `to`, with more keys of `[[forward]]`.
 fn forwarder(directory: &Path, to: &str, keys: &str) -> (Daemon, u16) {
-    let mut daemon = Daemon::new(Kind::Stripes, &directory.join("first"));
-    let http = oracle::free_port();
+    let mut daemon = testkit::daemon!(Kind::Stripes, &directory.join("first"));
+    let http = testkit::free_port();
     daemon.configure(&settings(http, to, keys));
     (daemon, http)
 }
@@ -74,7 +72,7 @@ fn wait_for_rows(one: &mut Client, other: &mut Client, name: &str, seconds: u64)
 #[test]
 fn a_roundel_gets_rrds_made_before_and_after_and_nothing_else_than_wanted() {
     let directory = directory();
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     let to = format!("127.0.0.1:{}", second.tcp_port());
     let (mut first, http) = forwarder(directory.path(), &to, "names = [\"net/**\"]");
     let settings = settings(http, &to, "names = [\"net/**\"]");
@@ -110,7 +108,7 @@ fn a_roundel_gets_rrds_made_before_and_after_and_nothing_else_than_wanted() {
 #[test]
 fn readings_that_a_target_refuses_do_not_hold_up_others() {
     let directory = directory();
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     let mut there = second.start();
     // Another number of sources, and a later time.
     let two = format!("CREATE wrong.rrd -s 1 -b {START} DS:a:GAUGE:9:U:U DS:b:GAUGE:9:U:U RRA:LAST:0.5:1:9");
@@ -137,7 +135,7 @@ fn readings_that_a_target_refuses_do_not_hold_up_others() {
 fn more_than_may_wait_costs_the_oldest_readings_and_is_counted() {
     const PER_LINE: u64 = 5_000;
     let directory = directory();
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     let to = format!("unix:{}", second.socket().display());
     let (mut first, http) = forwarder(directory.path(), &to, "spool_bytes = \"1 MB\"");
     let mut client = first.start();
@@ -167,14 +165,14 @@ fn more_than_may_wait_costs_the_oldest_readings_and_is_counted() {
 #[test]
 fn an_rrdcached_that_is_killed_and_away_for_a_while_gets_everything() {
     let directory = directory();
-    let mut old = Daemon::new(Kind::Rrdcached, &directory.path().join("old"));
+    let mut old = testkit::daemon!(Kind::Rrdcached, &directory.path().join("old"));
     let journal = directory.path().join("journal");
     std::fs::create_dir(&journal).unwrap();
     let start_old = |old: &mut Daemon| {
         let options = ["-B", "-R", "-t", "1", "-j", journal.to_str().unwrap()];
         let pid = directory.path().join("pid");
         std::fs::remove_file(&pid).ok();
-        old.spawn_as(oracle::rrdcached(&old.base(), &old.socket(), &pid, &options));
+        old.spawn_as(testkit::rrdcached(&old.base(), &old.socket(), &pid, &options));
         old.wait_for_answer()
     };
     let to = format!("rrdcached:unix:{}", old.socket().display());
@@ -208,10 +206,10 @@ fn nothing_acknowledged_is_missing_after_both_were_killed_at_random() {
     const KILLS: u64 = 12;
     const RRDS: u64 = 20;
     let directory = directory();
-    let mut random = Random::new(oracle::random::seeds(1).start);
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut random = Random::new(testkit::random::seeds(1).start);
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     let to = format!("unix:{}", second.socket().display());
-    let mut first = Daemon::new(Kind::Stripes, &directory.path().join("first"));
+    let mut first = testkit::daemon!(Kind::Stripes, &directory.path().join("first"));
     let keys = format!(
         "[stripes]\nshards = 2\nopen_bytes = 4096\nlog_bytes = 60000\n\n[[forward]]\nto = \"{to}\"\nname = \"target\"\n"
     );
@@ -223,11 +221,10 @@ fn nothing_acknowledged_is_missing_after_both_were_killed_at_random() {
     let mut acknowledged = 0;
     for kill in 0..KILLS {
         let delay = Duration::from_micros(random.below(250_000));
-        let mut child = first.take();
+        let child = first.take();
         let killer = thread::spawn(move || {
             thread::sleep(delay);
-            child.kill().unwrap();
-            child.wait().unwrap();
+            child.kill();
         });
         // What was not answered before may be there already.
         let mut second_now = acknowledged;
@@ -270,7 +267,7 @@ fn nothing_acknowledged_is_missing_after_both_were_killed_at_random() {
 #[test]
 fn a_target_that_does_not_answer_delays_no_update() {
     let directory = directory();
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     // It takes connections and never reads.
     let silent = std::os::unix::net::UnixListener::bind(second.socket()).unwrap();
     let to = format!("unix:{}", second.socket().display());
@@ -323,13 +320,10 @@ fn a_stop_does_not_wait_for_the_rest_of_a_batch() {
     update(&mut client, "0.rrd", 1);
     wait_until("a batch that is on its way", || metric(http, "waiting_seconds", None) > 1);
     let begun = std::time::Instant::now();
-    let mut child = first.take();
-    let process = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
-    wait_for("the end", || child.try_wait().unwrap());
+    first.take().terminate();
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     // What was not answered is sent by the next.
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     let mut there = second.start();
     first.configure(&settings(http, &format!("unix:{}", second.socket().display()), ""));
     let mut client = first.start();
@@ -341,7 +335,7 @@ fn a_stop_does_not_wait_for_the_rest_of_a_batch() {
 #[test]
 fn a_target_that_takes_no_changes_for_now_loses_nothing() {
     let directory = directory();
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     second.start();
     second.kill();
     let history = second.directory().join("store/HISTORY");
@@ -363,9 +357,9 @@ fn a_target_that_takes_no_changes_for_now_loses_nothing() {
 #[test]
 fn a_token_of_the_target_is_shown_and_needed() {
     let directory = directory();
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     let closed =
-        format!("[[listen]]\naddress = \"127.0.0.1:{}\"\nanonymous = \"none\"\n", oracle::free_port());
+        format!("[[listen]]\naddress = \"127.0.0.1:{}\"\nanonymous = \"none\"\n", testkit::free_port());
     let port: u16 = closed.split(':').nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
     second.configure(&closed);
     let mut there = second.start();

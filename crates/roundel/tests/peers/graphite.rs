@@ -3,53 +3,31 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use oracle::random::Random;
-
-use super::wire::{Daemon, Kind};
+use testkit::random::Random;
+use testkit::{Daemon, Kind, Running};
 
 const START: i64 = 1_700_000_040;
 
 /// graphite-web as a process.
 struct GraphiteWeb {
-    child: Child,
+    _process: Running,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl GraphiteWeb {
-    /// Starts it over a directory, if it is installed.
+    /// Starts it over a directory; `None`, and the test is skipped, without it.
     fn start(base: &Path, own: &Path) -> Option<GraphiteWeb> {
-        let python = Path::new(env!("CARGO_BIN_EXE_roundel"))
-            .ancestors()
-            .nth(2)
-            .unwrap()
-            .join("graphite-web/bin/python");
-        let is_there = Command::new(&python)
-            .args(["-c", "import graphite.settings, rrdtool"])
-            .output()
-            .is_ok_and(|output| output.status.success());
-        if !is_there {
-            oracle::skip("graphite-web 1.1.10 with python3-rrdtool is not installed (make peers)");
-            return None;
-        }
+        let python = testkit::peer::graphite_web()?;
         std::fs::create_dir_all(own).unwrap();
         let script = own.join("reference.py");
         std::fs::write(&script, include_str!("graphite/reference.py")).unwrap();
-        let mut child = Command::new(&python)
-            .args(["-W", "ignore"])
-            .arg(&script)
-            .arg(base)
-            .arg(own)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let requests = child.stdin.take().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Some(GraphiteWeb { child, requests, answers })
+        let mut command = Command::new(&python);
+        command.args(["-W", "ignore"]).arg(&script).arg(base).arg(own).stderr(Stdio::null());
+        let (process, requests, answers) = Running::piped(&mut command);
+        Some(GraphiteWeb { _process: process, requests, answers })
     }
 
     /// The status and the body of an answer.
@@ -67,13 +45,6 @@ impl GraphiteWeb {
     }
 }
 
-impl Drop for GraphiteWeb {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
 /// A daemon over standard files, and graphite-web over the same.
 struct Pair {
     theirs: GraphiteWeb,
@@ -83,11 +54,11 @@ struct Pair {
 }
 
 impl Pair {
-    fn start(create: impl FnOnce(&mut oracle::Client)) -> Option<Pair> {
+    fn start(create: impl FnOnce(&mut testkit::Client)) -> Option<Pair> {
         let directory = tempfile::Builder::new().prefix("graphite-").tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Files, &directory.path().join("daemon"));
+        let mut daemon = testkit::daemon!(Kind::Files, &directory.path().join("daemon"));
         let theirs = GraphiteWeb::start(&daemon.base(), &directory.path().join("own"))?;
-        let http = oracle::free_port();
+        let http = testkit::free_port();
         daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n"));
         let mut client = daemon.start();
         create(&mut client);
@@ -95,14 +66,8 @@ impl Pair {
     }
 
     fn ours(&self, target: &str) -> (u16, Vec<u8>) {
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.http)).unwrap();
-        write!(
-            stream,
-            "GET {target} HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
+        let mut answer =
+            testkit::http_bytes(self.http, "GET", target, "Accept: application/json\r\n", b"").unwrap();
         let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
         let status = String::from_utf8_lossy(&answer[9..12]).parse().unwrap();
         (status, answer.split_off(head + 4))
@@ -128,7 +93,7 @@ impl Pair {
 }
 
 /// RRDs of two sources with gaps, and one with longer rows.
-fn create(client: &mut oracle::Client) {
+fn create(client: &mut testkit::Client) {
     let mut random = Random::new(5);
     let mut say = |line: &str| {
         let answer = client.ask(line).unwrap();
@@ -251,7 +216,7 @@ const FOUND: [&str; 20] = [
 #[test]
 fn renders_and_finds_what_graphite_web_does() {
     let Some(mut pair) = Pair::start(create) else { return };
-    for seed in oracle::random::seeds(1) {
+    for seed in testkit::random::seeds(1) {
         let mut random = Random::new(seed);
         let listed = include_str!("graphite/targets.txt").lines().map(str::to_owned);
         let mut targets: Vec<String> = listed.filter(|_| seed == 0).collect();

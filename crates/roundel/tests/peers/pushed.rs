@@ -10,9 +10,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oracle::{free_port, http_get, wait_for, wait_until};
-
-use crate::wire::{Client, Daemon, Kind};
+use testkit::{Client, Daemon, Kind, free_port, http_bytes, http_get, wait_for, wait_until};
 
 /// A daemon with all ports.
 struct Receiver {
@@ -35,7 +33,7 @@ impl Receiver {
     /// Whose InfluxDB lines over UDP have times of that precision.
     fn with_precision(precision: &str, more: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("pushed-").tempdir().unwrap();
-        let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
+        let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
         let [http, graphite, pickle, statsd, influx] = [(); 5].map(|()| free_port());
         daemon.configure(&format!(
             "[http]\nlisten = [\"127.0.0.1:{http}\"]\n\
@@ -77,16 +75,9 @@ impl Receiver {
 
     /// A request with these headers: the status and everything after it.
     fn request(&self, head: &str, headers: &[&str], body: &[u8]) -> (u16, String) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.http)).unwrap();
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        let length = body.len();
-        let text = format!(
-            "{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
-        );
-        stream.write_all(text.as_bytes()).unwrap();
-        stream.write_all(body).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
+        let (method, target) = head.split_once(' ').unwrap();
+        let answer = http_bytes(self.http, method, target, &headers, body).unwrap();
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
         (status, answer)

@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Place, Running, Way, alike, same_rrds};
+use testkit::Running;
+
+use crate::support::{Place, Way, alike, same_rrds};
 
 /// A collectd that writes with one of its plugins.
 struct Collectd {
@@ -34,7 +36,7 @@ impl Collectd {
         command.arg("-f").arg("-C").arg(config);
         let mut process = Running::start(&mut command, place.directory().join("collectd.log"));
         let socket = place.directory().join("collectd.sock");
-        process.wait_for(|| UnixStream::connect(&socket).ok());
+        process.wait_for("collectd", || UnixStream::connect(&socket).ok());
         Collectd { process, socket }
     }
 
@@ -51,7 +53,9 @@ impl Collectd {
         }
         // After this, its single writing thread has written all others.
         session.put("test-a/gauge-z", &format!("{last}:1"));
-        self.process.wait_for(|| session.ask("GETVAL peer/test-a/gauge-z").starts_with("1 ").then_some(()));
+        self.process.wait_for("a value", || {
+            session.ask("GETVAL peer/test-a/gauge-z").starts_with("1 ").then_some(())
+        });
         // It writes what it still holds when it stops.
         let said = self.process.stop();
         assert!(!said.contains("failed") && !said.contains("rror"), "{said}");

@@ -4,9 +4,9 @@
 use std::net::TcpStream;
 use std::process::Command;
 
-use oracle::free_port;
+use testkit::{Running, free_port};
 
-use crate::support::{Place, Running, Way, succeeded};
+use crate::support::{Place, Way, succeeded};
 
 /// The value of a metric of the test's own.
 const FIXED: &str = "42.5";
@@ -39,7 +39,7 @@ fn gmond(directory: &std::path::Path) -> (Running, u16) {
     let mut command = Command::new("/usr/sbin/gmond");
     command.arg("-f").arg("-c").arg(&config).env("LC_ALL", "C");
     let mut gmond = Running::start(&mut command, directory.join("gmond.log"));
-    gmond.wait_for(|| TcpStream::connect(("127.0.0.1", port)).ok());
+    gmond.wait_for("gmond", || TcpStream::connect(("127.0.0.1", port)).ok());
     let mut gmetric = Command::new("/usr/bin/gmetric");
     gmetric.arg("-c").arg(&config).args(["-n", "fixed", "-t", "double", "-u", "things", "-v", FIXED]);
     succeeded(gmetric.args(["-S", "127.0.0.1:host-1"]));
@@ -83,7 +83,7 @@ fn gmetad_by_either_library() {
     let told: Vec<Vec<String>> = places
         .iter_mut()
         .zip(&mut running)
-        .map(|(place, gmetad)| NAMES.map(|name| gmetad.wait_for(|| essence(place, name))).into())
+        .map(|(place, gmetad)| NAMES.map(|name| gmetad.wait_for(name, || essence(place, name))).into())
         .collect();
     assert!(told[0][0].ends_with("4.2500000000e+01"), "{}", told[0][0]);
     for (place, told_there) in places.iter().zip(&told) {

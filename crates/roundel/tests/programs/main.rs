@@ -11,5 +11,3 @@ mod munin;
 mod remote;
 mod smokeping;
 mod support;
-#[path = "../wire/mod.rs"]
-mod wire;

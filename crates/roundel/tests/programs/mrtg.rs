@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::free_port;
+use testkit::{Running, free_port};
 
-use crate::support::{Place, Running, Way, alike};
+use crate::support::{Place, Way, alike};
 
 /// The objects that are polled: a counter that grows, and a gauge.
 const IN: &str = "1.3.6.1.4.1.55555.1.1.0";
@@ -46,7 +46,9 @@ impl Agent {
         let log = directory.join("snmpd.log");
         let mut process = Running::start(&mut snmpd, log.clone());
         // It reports when it listens.
-        process.wait_for(|| fs::read_to_string(&log).unwrap().contains("NET-SNMP version").then_some(()));
+        process.wait_for("snmpd", || {
+            fs::read_to_string(&log).unwrap().contains("NET-SNMP version").then_some(())
+        });
         Agent { port, values, _process: process }
     }
 

@@ -6,9 +6,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::free_port;
+use testkit::{Running, free_port};
 
-use crate::support::{Place, Running, Way, alike, succeeded, write_program};
+use crate::support::{Place, Way, alike, succeeded, write_program};
 
 /// Has munin-node find its plugins and its state elsewhere than in the system: `perl -MElsewhere=DIRECTORY`.
 const ELSEWHERE: &str = "package Elsewhere;
@@ -72,7 +72,7 @@ impl Node {
         node.arg(format!("-MElsewhere={}", directory.display())).arg("/usr/sbin/munin-node");
         node.arg("--config").arg(directory.join("munin-node.conf"));
         let mut process = Running::start(&mut node, directory.join("said"));
-        process.wait_for(|| TcpStream::connect(("127.0.0.1", port)).ok());
+        process.wait_for("munin-node", || TcpStream::connect(("127.0.0.1", port)).ok());
         Node { port, counter, _process: process }
     }
 }

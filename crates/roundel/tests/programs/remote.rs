@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use testkit::Kind;
+
 use crate::support::library;
-use crate::wire::{Daemon, Kind};
 
 /// What runs, in this order, with `NAME` for the client's own RRD and `COPY` for one made from it. `x.xml` is a dump.
 const CALLS: &[&str] = &[
@@ -83,7 +84,7 @@ impl Caller {
 #[test]
 fn every_verb_is_tried_over_tcp_from_an_empty_directory() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let _client = daemon.start();
     let address = format!("127.0.0.1:{}", daemon.tcp_port());
     let mut rows = vec![String::new(); CALLS.len()];
@@ -132,7 +133,7 @@ fn dump_of(address: &str, name: &str, directory: &Path) -> Vec<u8> {
 #[test]
 fn strippath_is_cut_off() {
     let place = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(Kind::Stripes, &place.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &place.path().join("daemon"));
     let _client = daemon.start();
     let address = format!("127.0.0.1:{}", daemon.tcp_port());
     let create = CALLS[0].replace("NAME", "a.rrd");

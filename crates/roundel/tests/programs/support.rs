@@ -3,13 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
-use oracle::wait_until;
-
-use crate::wire::{Client, DEADLINE, Daemon, Kind};
+use testkit::{Client, Daemon, Kind};
 
 /// The library of a program, and where its RRDs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +54,7 @@ impl Place {
         // collectd refuses directories that begin with a dot.
         let directory = tempfile::Builder::new().prefix("programs-").tempdir().unwrap();
         let daemon = way.daemon().map(|kind| {
-            let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+            let mut daemon = testkit::daemon!(kind, &directory.path().join("daemon"));
             let client = daemon.start();
             (daemon, client)
         });
@@ -123,7 +119,7 @@ impl Place {
     /// As `command`, for a program that always sees the time `time`, such as `2001-09-09 01:50:00`.
     pub fn command_at(&self, time: &str, program: &str) -> Command {
         // Cleans up after earlier ones.
-        assert!(oracle::faketime().exists());
+        assert!(testkit::faketime().exists());
         let mut command = self.command("/usr/bin/faketime");
         command.args(["-f", time, program]);
         command
@@ -142,7 +138,7 @@ impl Place {
         // A program that runs may be writing it.
         let is_locked =
             |output: &Output| String::from_utf8_lossy(&output.stderr).contains("could not lock RRD");
-        let output = oracle::wait_for("the lock of an RRD", || {
+        let output = testkit::wait_for("the lock of an RRD", || {
             Some(dump.output().unwrap()).filter(|output| !is_locked(output))
         });
         String::from_utf8(output_of(&dump, output)).unwrap()
@@ -188,7 +184,7 @@ fn output_of(command: &Command, output: Output) -> Vec<u8> {
 
 /// A directory with our library under its real name.
 pub fn library() -> PathBuf {
-    oracle::librrd_directory(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
+    testkit::librrd_directory(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
 }
 
 /// The RRDs of both places must be equal, to the last bit.
@@ -225,52 +221,4 @@ pub fn alike(ways: &[Way], stages: &[&dyn Fn(&Place)]) -> Vec<Place> {
         same_rrds(&mut theirs, place, &names);
     }
     std::iter::once(theirs).chain(ours).collect()
-}
-
-/// A program that runs beside the test and ends with this value.
-pub struct Running {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Running {
-    /// Starts it with its output in a file.
-    pub fn start(command: &mut Command, log: PathBuf) -> Self {
-        let file = fs::File::create(&log).unwrap();
-        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-        Running { child: command.spawn().unwrap(), log }
-    }
-
-    /// Its output.
-    pub fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Stops it in its own way.
-    pub fn stop(mut self) -> String {
-        let process = self.child.id().to_string();
-        succeeded(Command::new("/bin/kill").args(["-TERM", &process]));
-        wait_until("a program to end", || self.child.try_wait().unwrap().is_some());
-        self.said()
-    }
-
-    /// Waits until `there` returns something; shows the output if that takes too long.
-    pub fn wait_for<T>(&mut self, mut there: impl FnMut() -> Option<T>) -> T {
-        let start = Instant::now();
-        loop {
-            if let Some(value) = there() {
-                return value;
-            }
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none() && start.elapsed() < DEADLINE, "{ended:?}: {}", self.said());
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }

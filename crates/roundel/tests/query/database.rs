@@ -4,15 +4,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use oracle::{Program, wait_until};
+use testkit::{Running, Signal, wait_until};
 
 use super::store::{START, Store, check_rows, finest, parse, roundel, try_roundel};
 
 /// A cluster of its own in a temporary directory, on a UNIX socket there and a port of the loopback.
 pub struct Cluster {
-    server: Child,
+    server: Running,
     directory: tempfile::TempDir,
     bin: PathBuf,
     pub port: u16,
@@ -30,19 +30,14 @@ fn unprivileged(program: &Path) -> Command {
 }
 
 impl Cluster {
-    /// Starts it; `None`, said aloud, when PostgreSQL is not installed.
+    /// Starts it; `None`, and the test is skipped, when PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         Cluster::start_with(|_| String::new())
     }
 
     /// Starts it with options that `prepare` gives for its directory.
     fn start_with(prepare: impl FnOnce(&Path) -> String) -> Option<Self> {
-        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let bin = versions.map(|version| version.path().join("bin")).find(|bin| bin.join("initdb").exists());
-        let Some(bin) = bin else {
-            oracle::skip("PostgreSQL is not installed: make peers");
-            return None;
-        };
+        let bin = testkit::peer::postgresql()?;
         let directory = tempfile::Builder::new().prefix("postgres-").tempdir().unwrap();
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
         let data = directory.path().join("data");
@@ -50,7 +45,7 @@ impl Cluster {
         init.args(["-A", "trust", "-U", "ann", "-E", "UTF8", "--no-sync", "-D"]).arg(&data);
         let output = init.current_dir(directory.path()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        let port = oracle::free_port();
+        let port = testkit::free_port();
         let options = prepare(directory.path());
         let server = Cluster::serve(&bin, directory.path(), port, &options);
         let cluster = Cluster { server, directory, bin, port };
@@ -58,18 +53,19 @@ impl Cluster {
         Some(cluster)
     }
 
-    fn serve(bin: &Path, directory: &Path, port: u16, options: &str) -> Child {
+    fn serve(bin: &Path, directory: &Path, port: u16, options: &str) -> Running {
         let mut server = unprivileged(&bin.join("postgres"));
         server.arg("-D").arg(directory.join("data")).arg("-k").arg(directory);
         server.args(["-p", &port.to_string(), "-F"]).args(options.split_whitespace());
-        server.current_dir(directory).stderr(Stdio::null()).spawn().unwrap()
+        Running::quiet(server.current_dir(directory))
     }
 
     /// Ends it in the middle of whatever it does.
     fn kill(&mut self) {
-        let id = rustix::process::Pid::from_child(&self.server);
-        rustix::process::kill_process(id, rustix::process::Signal::QUIT).ok();
-        self.server.wait().ok();
+        if self.server.ended().is_none() {
+            self.server.signal(Signal::QUIT);
+            self.server.wait();
+        }
     }
 
     pub fn url(&self, user: &str) -> String {
@@ -91,8 +87,8 @@ impl Cluster {
     }
 
     /// Statements of a session of its own, which goes on beside others.
-    pub fn session(&self, statements: &str) -> Child {
-        self.client(statements).stdout(Stdio::null()).spawn().unwrap()
+    pub fn session(&self, statements: &str) -> Running {
+        Running::quiet(&mut self.client(statements))
     }
 
     pub fn rows(&self, view: &str) -> std::collections::BTreeMap<super::store::Place, f64> {
@@ -179,14 +175,13 @@ fn an_export_that_is_interrupted_goes_on_and_two_do_not_mix() {
 
     let lock =
         "SELECT pg_advisory_lock(hashtextextended('roundel export to roundel', 0)); SELECT pg_sleep(60)";
-    let mut other = cluster.session(lock);
+    let other = cluster.session(lock);
     wait_until("the lock", || {
         cluster.psql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").unwrap() == "1\n"
     });
     let failed = try_roundel(&directory, &["export", "--all", "--from", "store", "--to", &url], &[]);
     assert!(String::from_utf8_lossy(&failed.stderr).contains("another export writes"), "{failed:?}");
-    other.kill().unwrap();
-    other.wait().unwrap();
+    other.kill();
 }
 
 #[test]
@@ -295,7 +290,7 @@ fn a_sink_goes_on_after_whatever_its_database_does() {
     let file = directory.join("roundel.toml");
     std::fs::write(&file, config).unwrap();
     let words = ["serve", "--config", file.to_str().unwrap()];
-    let daemon = Program::start(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
+    let daemon = Running::program(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
     let arrive = |cluster: &Cluster, want: std::collections::BTreeMap<super::store::Place, f64>| {
         wait_until("the sink to have all rows", || {
             cluster.psql("SELECT 1 FROM roundel.rows LIMIT 1").is_some_and(|one| !one.is_empty()) && {
@@ -333,7 +328,7 @@ fn a_sink_goes_on_after_whatever_its_database_does() {
     arrive(&cluster, want);
     wait_until("the log to name what stayed", || log().contains("top.rrd: its newest rows are after"));
     // It does not answer: nothing waits for it when the daemon ends.
-    let mut other = cluster.session("BEGIN; LOCK TABLE roundel.series; SELECT pg_sleep(600)");
+    let other = cluster.session("BEGIN; LOCK TABLE roundel.series; SELECT pg_sleep(600)");
     let is_locked = "SELECT 1 FROM pg_locks WHERE relation = 'roundel.series'::regclass AND mode = 'AccessExclusiveLock' AND granted";
     wait_until("the lock", || cluster.psql(is_locked).is_some_and(|one| !one.is_empty()));
     say(format!("UPDATE {name} {}:1:2", START + 60 * 75));
@@ -343,6 +338,5 @@ fn a_sink_goes_on_after_whatever_its_database_does() {
     let begun = std::time::Instant::now();
     daemon.terminate();
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
-    other.kill().unwrap();
-    other.wait().unwrap();
+    other.kill();
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oracle::{Program, RrdTool, http_get, wait_until};
+use testkit::{RrdTool, Running, http_get, peer, wait_until};
 
 use super::store::{roundel, try_roundel};
 
@@ -30,8 +30,8 @@ fn fetch(tool: &mut RrdTool, name: &str, cf: &str, step: i64, from: i64, to: i64
 
 #[test]
 fn whisper_files_become_rrds_with_the_same_points() {
-    if !Path::new("/usr/bin/whisper-create").exists() {
-        return oracle::skip("the tools of Whisper are not installed (make peers)");
+    if peer::debian("python3-whisper", "/usr/bin/whisper-create").is_none() {
+        return;
     }
     let mut tool = RrdTool::start().unwrap();
     let directory = tool.directory().to_path_buf();
@@ -141,7 +141,7 @@ fn openmetrics_is_as_if_rrdtool_had_been_updated() {
         assert_eq!(dump(name), dump("want.rrd"), "{name}");
     };
     check("series/temp.rrd", "GAUGE:300:U:U", &|minute| format!("{}.25", minute % 29));
-    let reads = oracle::rrd_files(&directory.join("instances"));
+    let reads = testkit::rrd_files(&directory.join("instances"));
     assert_eq!(reads.len(), 1, "{reads:?}");
     let reads = directory.join("instances").join(reads.first().unwrap());
     std::fs::copy(reads, directory.join("reads.rrd")).unwrap();
@@ -249,7 +249,7 @@ fn a_running_daemon_gets_the_past_of_what_it_has() {
     let file = directory.join("roundel.toml");
     std::fs::write(&file, config).unwrap();
     let words = ["serve", "--config", file.to_str().unwrap()];
-    let daemon = Program::start(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
+    let daemon = Running::program(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
     wait_until("the daemon to listen", || directory.join("sock").exists());
     let start = 1_700_000_040;
     std::fs::write(directory.join("dump.txt"), open_metrics(start)).unwrap();
@@ -285,16 +285,16 @@ fn a_running_daemon_gets_the_past_of_what_it_has() {
 }
 
 /// A Prometheus over the blocks in `tsdb`, and its port.
-fn start_prometheus(directory: &Path) -> (Program, u16) {
+fn start_prometheus(program: &Path, directory: &Path) -> (Running, u16) {
     std::fs::write(directory.join("prometheus.yml"), "global: {}\n").unwrap();
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     let words = [
         format!("--config.file={}", directory.join("prometheus.yml").display()),
         format!("--storage.tsdb.path={}", directory.join("tsdb").display()),
         format!("--web.listen-address=127.0.0.1:{port}"),
     ];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let server = Program::start(&directory.join("prometheus.log"), "/usr/bin/prometheus", &words);
+    let server = Running::program(&directory.join("prometheus.log"), program, &words);
     wait_until("prometheus to be ready", || {
         http_get(port, "/-/ready").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     });
@@ -305,7 +305,7 @@ fn start_prometheus(directory: &Path) -> (Program, u16) {
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for tree in ["series", "instances"].map(|tree| directory.join(tree)) {
-        for name in oracle::rrd_files(&tree) {
+        for name in testkit::rrd_files(&tree) {
             all.insert(name.clone(), std::fs::read(tree.join(name)).unwrap());
         }
     }
@@ -314,9 +314,7 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn a_prometheus_gives_what_its_blocks_have() {
-    if !Path::new("/usr/bin/prometheus").exists() {
-        return oracle::skip("prometheus is not installed (make peers)");
-    }
+    let Some(program) = peer::debian("prometheus", "/usr/bin/prometheus") else { return };
     let tool = RrdTool::start().unwrap();
     let directory = tool.directory().to_path_buf();
     // Prometheus keeps fifteen days.
@@ -329,7 +327,7 @@ fn a_prometheus_gives_what_its_blocks_have() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let (_server, port) = start_prometheus(&directory);
+    let (_server, port) = start_prometheus(&program, &directory);
     import(&directory, &["--format", "openmetrics", "dump.txt"]);
     let want = files(&directory);
     assert_eq!(want.len(), 2);
@@ -382,7 +380,7 @@ fn a_graphite_gives_each_time_from_its_finest_archive() {
     let said =
         import(&directory, &["--format", "graphite", "--match", "a.*", "-s", &start, "-e", &until, &url]);
     assert!(said.starts_with("imported 1 RRDs, 0 failed"), "{said}");
-    let files = oracle::rrd_files(&directory.join("series"));
+    let files = testkit::rrd_files(&directory.join("series"));
     let path = directory.join("series").join(files.first().unwrap());
     std::fs::copy(path, directory.join("a.rrd")).unwrap();
     for (step, from) in [(60, end - 80_000), (300, end - 2 * 86_400)] {

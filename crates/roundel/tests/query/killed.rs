@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use oracle::{Program, wait_until};
+use testkit::{Running, peer, wait_until};
 
 use super::database::Cluster;
-use super::parquet::{DUCKDB, python, run};
+use super::parquet::{DUCKDB, run};
 use super::store::{Place, START, Store, check_rows, finest, parse, roundel};
 
 type Rows = BTreeMap<Place, f64>;
@@ -20,24 +20,19 @@ const COPIES: usize = 1050;
 /// Milliseconds within which an export is killed at random; a whole one takes longer in a build for tests.
 const WITHIN_MS: u64 = 600;
 
-fn begin(directory: &Path, words: &[&str]) -> Child {
+fn begin(directory: &Path, words: &[&str]) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
     command.args(words).current_dir(directory).env_remove("RRDCACHED_ADDRESS").env("TZ", "UTC");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
+    Running::quiet(&mut command)
 }
 
 /// Kills exports at moments that a seed says.
-fn kill_at_random(seed: u64, count: u64, mut begin: impl FnMut() -> Child, mut check: impl FnMut()) {
-    let mut random = oracle::random::Random::new(seed);
+fn kill_at_random(seed: u64, count: u64, mut begin: impl FnMut() -> Running, mut check: impl FnMut()) {
+    let mut random = testkit::random::Random::new(seed);
     for _ in 0..count {
         let export = begin();
         std::thread::sleep(Duration::from_millis(random.below(WITHIN_MS)));
-        kill(export);
+        export.kill();
         check();
     }
 }
@@ -65,7 +60,7 @@ fn kill_while_it_waits(cluster: &Cluster, begin: impl FnOnce() -> Killed) {
     assert_eq!(count(cluster, sleeping), 1);
     // A session that sleeps does not notice that its psql is gone.
     cluster.psql(&format!("SELECT pg_terminate_backend(pid) FROM {sleeping}")).unwrap();
-    kill(lock);
+    lock.kill();
 }
 
 /// Kills what was begun.
@@ -92,7 +87,7 @@ fn an_export_to_a_database_goes_on_after_it_was_killed() {
     let export = ["export", "--all", "--from", "store", "--to", &url];
     kill_while_it_waits(&cluster, || {
         let child = begin(&directory, &export);
-        Box::new(|| kill(child))
+        Box::new(|| child.kill())
     });
     kill_at_random(
         18,
@@ -135,7 +130,7 @@ fn a_sink_goes_on_after_its_daemon_was_killed() {
     let file = directory.join("roundel.toml");
     std::fs::write(&file, config).unwrap();
     let words = ["serve", "--config", file.to_str().unwrap()];
-    let serve = || Program::start(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
+    let serve = || Running::program(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
     kill_while_it_waits(&cluster, || {
         let daemon = serve();
         Box::new(|| drop(daemon))
@@ -149,7 +144,7 @@ fn a_sink_goes_on_after_its_daemon_was_killed() {
 
 #[test]
 fn a_data_set_is_completed_after_its_export_was_killed() {
-    let Some(python) = python() else { return };
+    let Some(python) = peer::duckdb() else { return };
     let mut store = Store::new();
     store.copy(COPIES);
     let directory = store.tool.directory().to_path_buf();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use oracle::{Program, wait_until};
+use testkit::{Running, wait_until};
 
 use super::store::{START, Store, roundel, try_roundel};
 
@@ -14,7 +14,7 @@ impl Configured {
     fn run(self, directory: &Path) -> Served {
         let (log, config) = (directory.join("log"), directory.join("roundel.toml"));
         let words = ["serve", "--config", config.to_str().unwrap()];
-        let program = Program::start(&log, env!("CARGO_BIN_EXE_roundel"), &words);
+        let program = Running::program(&log, env!("CARGO_BIN_EXE_roundel"), &words);
         wait_until("the daemon", || std::net::TcpStream::connect(("127.0.0.1", self.0)).is_ok());
         Served { port: self.0, _program: program }
     }
@@ -23,7 +23,7 @@ impl Configured {
 /// A daemon of the store, over HTTP.
 struct Served {
     port: u16,
-    _program: Program,
+    _program: Running,
 }
 
 impl Served {
@@ -33,7 +33,7 @@ impl Served {
 
     /// Writes a configuration, and returns the port that it has.
     fn configure(directory: &Path, more: &str) -> Configured {
-        let (here, port) = (directory.display(), oracle::free_port());
+        let (here, port) = (directory.display(), testkit::free_port());
         let config = format!(
             "store = \"{here}/store\"\nbase = \"{here}/base\"\n[[listen]]\naddress = \"unix:{here}/sock\"\n\
              [http]\nlisten = [\"127.0.0.1:{port}\"]\n{more}"
@@ -214,7 +214,7 @@ fn grafana_gets_files_and_keeps_its_own() {
     assert!(read("dashboards/roundel.yaml").contains("\"/etc/grafana/provisioning/dashboards/roundel\""));
     assert!(read("datasources/roundel.yaml").contains("timeInterval: \"1m\""));
     // The daemon answers with the same.
-    let asked = oracle::http_get(served.port, "/grafana/dashboards/host.json").unwrap();
+    let asked = testkit::http_get(served.port, "/grafana/dashboards/host.json").unwrap();
     assert!(asked.ends_with(&read("dashboards/roundel/host.json")), "{asked}");
     // Again, and not over what others have written.
     roundel(&directory, &write, &[]);

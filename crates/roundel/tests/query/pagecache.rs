@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use oracle::RrdTool;
 use serde_json::Value;
+use testkit::{RrdTool, Running, Signal};
 
 const CREATE: &str = "-b 1000000000 -s 300 DS:a:COUNTER:600:0:U DS:b:COUNTER:600:0:U RRA:AVERAGE:0.5:1:800 RRA:AVERAGE:0.5:6:800 RRA:AVERAGE:0.5:24:800 \
                       RRA:AVERAGE:0.5:288:800 RRA:MAX:0.5:1:800 RRA:MAX:0.5:6:800 RRA:MAX:0.5:24:800 RRA:MAX:0.5:288:800";
@@ -28,7 +28,7 @@ fn peer(program: &str, words: &[&str]) -> Option<String> {
     match Command::new(program).args(words).output() {
         Ok(output) => Some(String::from_utf8(output.stdout).unwrap()),
         Err(_) => {
-            oracle::skip(&format!("{program} is not installed"));
+            testkit::skip(&format!("{program} is not installed"));
             None
         }
     }
@@ -87,7 +87,7 @@ fn pages_are_those_of_fincore_and_vmtouch() {
     good(&["fadvise", "--advice", "dontneed", text(&paths[0]), text(&paths[3])]);
     assert_eq!(check_same(&paths[1..3]), [26, 26]);
     if check_same(&paths[..1]) != [0] {
-        return oracle::skip("the file system of the target directory keeps all pages in memory");
+        return testkit::skip("the file system of the target directory keeps all pages in memory");
     }
     // A few pages in the middle come back; the last byte is one of them.
     let file = std::fs::File::open(&paths[0]).unwrap();
@@ -152,17 +152,14 @@ fn a_watched_system_is_recorded() {
     let info = tool.run("info p.rrd").unwrap();
     assert!(info.contains("ds[major_faults].type = \"DERIVE\"") && info.contains("step = 1"), "{info}");
     // Ctrl-C ends it in order.
-    let child = Command::new(env!("CARGO_BIN_EXE_roundel"))
-        .args(["pagecache", "watch", to, "--interval", "1h", "--to", to, "--name", "other.rrd"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    oracle::wait_until("the RRD to be there", || directory.path().join("other.rrd").exists());
+    let words = ["pagecache", "watch", to, "--interval", "1h", "--to", to, "--name", "other.rrd"];
+    let log = directory.path().join("log");
+    let mut watch = Running::program(&log, env!("CARGO_BIN_EXE_roundel"), &words);
+    watch.wait_for("the RRD", || directory.path().join("other.rrd").exists().then_some(()));
     std::thread::sleep(std::time::Duration::from_millis(200));
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
+    watch.signal(Signal::INT);
+    assert!(watch.wait().success(), "{}", watch.log());
+    assert_eq!(watch.log().lines().count(), 1);
     let refused = roundel(&["pagecache", "watch", "/none"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot watch \"/none\""));
 }

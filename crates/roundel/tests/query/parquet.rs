@@ -2,22 +2,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use oracle::{Program, wait_until};
+use testkit::{Running, peer, wait_until};
 
 use super::store::{START, Store, check_rows, finest, parse, roundel};
-
-/// The Python with DuckDB and pyarrow that `make peers` installs; `None`, said aloud, when it is not there.
-pub fn python() -> Option<PathBuf> {
-    let own = Path::new(env!("CARGO_BIN_EXE_roundel")).ancestors().nth(2).unwrap().join("duckdb/bin/python");
-    if own.exists() {
-        return Some(own);
-    }
-    oracle::skip("DuckDB is not there: make peers");
-    None
-}
 
 pub fn run(python: &Path, script: &str, directory: &Path) -> String {
     let output = Command::new(python).args(["-c", script]).current_dir(directory).output().unwrap();
@@ -48,7 +38,7 @@ for row in found.to_pylist():
 
 #[test]
 fn duckdb_and_pyarrow_read_what_rrdtool_fetches() {
-    let Some(python) = python() else { return };
+    let Some(python) = peer::duckdb() else { return };
     let mut store = Store::new();
     let directory = store.tool.directory().to_path_buf();
     let export = ["export", "--all", "--from", "store", "--to", "parquet:out", "--archives", "all"];
@@ -64,7 +54,7 @@ fn duckdb_and_pyarrow_read_what_rrdtool_fetches() {
 
 #[test]
 fn a_later_export_adds_rows_and_keeps_those_that_the_rrd_has_lost() {
-    let Some(python) = python() else { return };
+    let Some(python) = peer::duckdb() else { return };
     let mut store = Store::new();
     let directory = store.tool.directory().to_path_buf();
     let export = ["export", "hosts", "*.rrd", "ports/[w-y].rrd", "--from", "store", "--to", "parquet:out"];
@@ -94,7 +84,7 @@ fn covers(coarse: &super::store::Place, fine: &super::store::Place) -> bool {
 
 #[test]
 fn options_choose() {
-    let Some(python) = python() else { return };
+    let Some(python) = peer::duckdb() else { return };
     let mut store = Store::new();
     let directory = store.tool.directory().to_path_buf();
     let (from, to) = (START + 1200, START + 2400);
@@ -112,7 +102,7 @@ fn options_choose() {
 
 #[test]
 fn a_daemon_is_asked_and_has_sinks() {
-    let Some(python) = python() else { return };
+    let Some(python) = peer::duckdb() else { return };
     let mut store = Store::new();
     let directory = store.tool.directory().to_path_buf();
     let here = directory.display();
@@ -124,7 +114,7 @@ fn a_daemon_is_asked_and_has_sinks() {
     let file = directory.join("roundel.toml");
     std::fs::write(&file, config).unwrap();
     let words = ["serve", "--config", file.to_str().unwrap()];
-    let daemon = Program::start(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
+    let daemon = Running::program(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
     wait_until("the daemon to listen", || directory.join("sock").exists());
     let export = ["export", "--all", "--from", "unix:sock", "--to", "parquet:out", "--archives", "all"];
     roundel(&directory, &export, &[]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use oracle::RrdTool;
+use testkit::RrdTool;
 
 /// A row that rrdtool shows: name, data source, function, step in seconds, time in seconds.
 pub type Place = (String, String, String, u64, i64);

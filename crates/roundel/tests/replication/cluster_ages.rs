@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oracle::{free_port, http_get, wait_until};
+use testkit::{free_port, http_get, wait_until};
 
 use super::cluster::{are_well, node};
 use super::server::CREATE;
@@ -51,7 +51,7 @@ fn answers_say_how_old_they_may_be_while_the_leader_is_lost() {
     assert!(header(http, PICTURE, "cache-control").unwrap().contains("max-age"));
     // Nothing that any node says arrives, and what the other one leads is answered by this one.
     let outage = Outage::begin(&parent.path().join("log"));
-    a.signal("-STOP");
+    a.signal(testkit::Signal::STOP);
     let old = |query: &str| {
         wait_until("an old answer", || age(http, query).is_some_and(|age| age > 3.0));
         age(http, query).unwrap()
@@ -67,7 +67,7 @@ fn answers_say_how_old_they_may_be_while_the_leader_is_lost() {
     let ages: Vec<f64> = ages.map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap()).collect();
     assert!(ages.len() == 8 && ages.iter().all(|age| *age > 3.0), "{ages:?}");
     drop(outage);
-    a.signal("-CONT");
+    a.signal(testkit::Signal::CONT);
     for query in QUERIES {
         wait_until("an answer of the leaders again", || age(http, query) == Some(0.0));
     }

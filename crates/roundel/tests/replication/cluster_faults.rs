@@ -17,13 +17,12 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use oracle::random::{Random, seeds};
-use oracle::{Client, Kafka, free_port, wait_for, wait_until};
+use testkit::random::{Random, seeds};
+use testkit::{Client, Kafka, SmallDisk, free_port, wait_for, wait_until};
 
 use self::judge::Verdict;
 use self::load::{RRDS, Sent, Shared, WRITERS};
 use self::network::{Cut, Network};
-use super::disk::SmallDisk;
 use super::server::Server;
 
 /// Faults of a seed.
@@ -160,19 +159,18 @@ fn section(parent: &Path, node: usize, address: &str, brokers: &str) -> String {
 }
 
 impl World {
-    fn start(faults: u64) -> World {
+    fn start(faults: u64) -> Option<World> {
         let parent = tempfile::tempdir().unwrap();
         std::fs::write(parent.path().join("secret"), "a secret of the cluster in this test\n").unwrap();
         let network = Network::new(NODES);
         let loopback = || "127.0.0.1".to_string();
         let host = network.as_ref().map_or_else(loopback, Network::host);
-        let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let mut broker_disks = Vec::new();
         let mount = |number: usize, data: &Path| {
             let image = parent.path().join(format!("broker-{number}.ext4"));
             broker_disks.extend(SmallDisk::mount_image(data, &image, BROKER_DISK_BYTES));
         };
-        let kafka = Kafka::start_on(&host, temporary, 3, &[], mount).unwrap();
+        let kafka = Kafka::start_on(&host, 3, &[], mount)?;
         let (mut nodes, mut disks) = (Vec::new(), Vec::new());
         for node in 0..NODES {
             let address = network.as_ref().map_or_else(loopback, |network| network.address(node));
@@ -209,7 +207,7 @@ impl World {
             let create = format!("CREATE {} {}", load::wide_name(rrd), load::wide_definition());
             assert!(world.nodes[rrd % NODES].say(&create).starts_with("0 "));
         }
-        world
+        Some(world)
     }
 
     fn rows(&self) -> u64 {
@@ -246,7 +244,7 @@ impl World {
             match self.possible(blow.expect("a fault of nodes has one")) {
                 Blow::Kill => self.nodes[*node].kill(),
                 Blow::Stop => self.nodes[*node].stop(),
-                Blow::Pause => self.nodes[*node].signal("-STOP"),
+                Blow::Pause => self.nodes[*node].signal(testkit::Signal::STOP),
                 Blow::Cut(cut) => self.network.as_ref().unwrap().cut(*node, cut, true),
                 Blow::Full => self.disks[*node].fill(),
                 Blow::Restart => {
@@ -280,7 +278,7 @@ impl World {
         for (node, blow) in &fault.nodes {
             match self.possible(blow.expect("a fault of nodes has one")) {
                 Blow::Kill | Blow::Stop => self.nodes[*node].spawn_only(),
-                Blow::Pause => self.nodes[*node].signal("-CONT"),
+                Blow::Pause => self.nodes[*node].signal(testkit::Signal::CONT),
                 Blow::Cut(cut) => self.network.as_ref().unwrap().cut(*node, cut, false),
                 Blow::Full | Blow::Restart => self.disks[*node].empty(),
             }
@@ -391,7 +389,7 @@ fn print(table: &BTreeMap<String, Row>, shared: &Shared, verdict: &Verdict) {
 }
 
 fn run(seed: u64, faults: u64) {
-    let mut world = World::start(faults);
+    let Some(mut world) = World::start(faults) else { return };
     let shared = Arc::clone(&world.shared);
     let clients = Clients::start(&shared, seed);
     let mut random = Random::new(seed);

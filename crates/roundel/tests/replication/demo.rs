@@ -1,35 +1,30 @@
 //! `make cluster`: what it starts, and that nothing is left of it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use oracle::{free_port, wait_for, wait_until};
+use testkit::{Running, Signal, free_port, peer, wait_for, wait_until};
 
 /// From its first port to its last one.
 const PORTS: u16 = 51;
 
-/// `crates/oracle/kafka/cluster.sh`, ended with this value.
+/// `crates/testkit/kafka/cluster.sh`, ended with this value.
 struct Demo {
-    script: Child,
+    script: Running,
     work: PathBuf,
     said: PathBuf,
 }
 
 impl Demo {
-    fn start(place: &Path) -> Demo {
+    fn start(kafka: &Path, place: &Path) -> Demo {
         let programs = Path::new(env!("CARGO_BIN_EXE_roundel")).parent().unwrap();
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let (work, said) = (place.join("work"), place.join("said"));
-        let out = std::fs::File::create(&said).unwrap();
-        let script = Command::new("sh")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../oracle/kafka/cluster.sh"))
-            .args([&target.join("kafka"), programs, &work])
-            .env("CLUSTER_PORT", first_port().to_string())
-            .stdin(Stdio::null())
-            .stderr(out.try_clone().unwrap())
-            .stdout(out)
-            .spawn();
-        Demo { script: script.unwrap(), work, said }
+        let mut script = Command::new("sh");
+        script
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/kafka/cluster.sh"))
+            .args([kafka, programs, &work])
+            .env("CLUSTER_PORT", first_port().to_string());
+        Demo { script: Running::start(&mut script, &said), work, said }
     }
 
     fn said(&self) -> String {
@@ -39,7 +34,7 @@ impl Demo {
     /// Waits for these words: the script itself ends when something does not come.
     fn wait_for(&mut self, words: &str) {
         while !self.said().contains(words) {
-            assert!(self.script.try_wait().unwrap().is_none(), "it ends before it says \"{words}\"");
+            assert!(self.script.ended().is_none(), "it ends before it says \"{words}\"");
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
@@ -60,7 +55,7 @@ impl Demo {
 
     /// Asks it to end, if it has not yet.
     fn end(&self) {
-        Command::new("kill").arg(self.script.id().to_string()).output().ok();
+        self.script.signal(Signal::TERM);
     }
 }
 
@@ -70,7 +65,7 @@ impl Drop for Demo {
             eprintln!("{}", self.said());
             self.end();
         }
-        self.script.wait().ok();
+        self.script.wait();
     }
 }
 
@@ -86,7 +81,11 @@ fn first_port() -> u16 {
 #[test]
 fn make_cluster_shows_a_cluster_with_its_backups_and_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let mut demo = Demo::start(place.path());
+    let Some(kafka) = peer::kafka() else { return };
+    if peer::versitygw().is_none() {
+        return;
+    }
+    let mut demo = Demo::start(&kafka, place.path());
     demo.wait_for("In another terminal");
     assert!(demo.said().contains("16 partitions, all led, with 2 ready replicas each"), "{}", demo.said());
     wait_until("a value", || demo.said().contains("  200 values through node-1"));

@@ -1,6 +1,6 @@
 //! A follower over TLS, and what one is told that may not follow.
 
-use oracle::wait_until;
+use testkit::wait_until;
 
 use crate::server::{CREATE, Server};
 use crate::signer::Signer;

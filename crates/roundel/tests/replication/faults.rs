@@ -1,13 +1,11 @@
 //! Two servers with `ack = "replica"` under faults of the machine: a network that is cut by the kernel, disks that are full, clocks that
 //! jump. Nothing acknowledged is lost, and both have the same in the end.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use oracle::{wait_for, wait_until};
+use testkit::{SmallDisk, wait_for, wait_until};
 
-use super::disk::SmallDisk;
 use super::server::{CREATE, Pair, Server};
 
 const REPLICATION: &str = "ack = 'replica'\nack_timeout = '1s'\nopen = true\n";
@@ -70,15 +68,17 @@ fn ip(words: &str) -> bool {
 struct Namespaces([String; 2]);
 
 impl Namespaces {
-    /// `None` when this user may not make any.
+    /// `None`, and the test is skipped, when this user may not make any.
     fn new() -> Option<Namespaces> {
-        let names = ["a", "b"].map(|side| format!("roundel-{side}-{}", std::process::id()));
+        testkit::stale::remove_networks("rdl-", "rdl");
+        let names = ["a", "b"].map(|side| format!("rdl-{}-{side}", std::process::id()));
         let all = Namespaces(names);
         let [a, b] = &all.0;
         let is_made = ip(&format!("netns add {a}"))
             && ip(&format!("netns add {b}"))
             && ip(&format!("link add v0 netns {a} type veth peer name v0 netns {b}"));
         if !is_made {
+            testkit::skip("this user may not make namespaces of the network");
             return None;
         }
         for (side, name) in all.0.iter().enumerate() {
@@ -116,9 +116,7 @@ impl Drop for Namespaces {
 
 #[test]
 fn a_network_that_is_cut_loses_nothing_acknowledged() {
-    let Some(network) = Namespaces::new() else {
-        return oracle::skip("this user may not make namespaces of the network");
-    };
+    let Some(network) = Namespaces::new() else { return };
     let mut pair = Pair::placed(REPLICATION, |side, server| {
         server.run_in(&["ip", "netns", "exec", &network.0[side]]);
         server.listen_at(&Namespaces::address(side));
@@ -175,7 +173,7 @@ fn a_full_disk_on_either_side_loses_nothing_acknowledged() {
                 server.move_to(&at);
             }
         });
-        let Some(disk) = disk else { return oracle::skip("this user may not mount") };
+        let Some(disk) = disk else { return };
         pair.servers[1].start();
         let [a, b] = &pair.servers;
         wait_until("a follower", || b.status("connected") == "yes");
@@ -210,17 +208,15 @@ fn a_full_disk_on_either_side_loses_nothing_acknowledged() {
 
 #[test]
 fn clocks_that_jump_lose_nothing_acknowledged() {
-    let library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
-    if !Path::new(library).exists() {
-        return oracle::skip("faketime is not installed");
-    }
+    let library = testkit::faketime();
+    let Some(library) = testkit::peer::debian("faketime", library.to_str().unwrap()) else { return };
     let place = tempfile::tempdir().unwrap();
     let clock = |side: usize| place.path().join(format!("clock-{side}"));
     let set = |side: usize, seconds: i64| std::fs::write(clock(side), format!("{seconds:+}\n")).unwrap();
     (0..2).for_each(|side| set(side, 0));
     let mut pair = Pair::placed(REPLICATION, |side, server| {
         let file = format!("FAKETIME_TIMESTAMP_FILE={}", clock(side).display());
-        let preload = format!("LD_PRELOAD={library}");
+        let preload = format!("LD_PRELOAD={}", library.display());
         server.run_in(&[
             "env",
             &preload,

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use oracle::random::{Random, seeds};
-use oracle::wait_until;
+use testkit::random::{Random, seeds};
+use testkit::wait_until;
 
 use super::server::{CREATE, Pair, Server};
 
@@ -46,7 +46,7 @@ impl Lane {
 
     /// Updates, until one is not acknowledged or the time is over.
     fn load(&mut self, until: Instant) {
-        let Ok(mut client) = oracle::Client::connect(&self.primary().path("sock")) else { return };
+        let Ok(mut client) = testkit::Client::connect(&self.primary().path("sock")) else { return };
         while Instant::now() < until {
             let rrd = self.random.below(RRDS) as usize;
             let time = self.rrds[rrd].sent + 1;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use oracle::{librrd_directory, wait_until};
+use testkit::{librrd_directory, wait_until};
 
 use super::cluster::{are_well, node};
 use super::server::{CREATE, Server};

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oracle::{free_port, http_get, wait_until};
+use testkit::{free_port, http_get, wait_until};
 
 use super::cluster::{are_well, node};
 use super::held::HeldAnswers;
@@ -65,11 +65,11 @@ fn each_device_is_polled_by_the_node_that_leads_and_by_no_paused_one() {
     // Answers reach the paused one while another polls. Written when it wakes up, they would be late and refused.
     held.hold();
     wait_until("answers on their way", || held.count() > 0);
-    b.signal("-STOP");
+    b.signal(testkit::Signal::STOP);
     wait_until("the first to poll all", || metric(ports[0], "devices") == DEVICES);
     wait_for_polls(&a);
     held.release();
-    b.signal("-CONT");
+    b.signal(testkit::Signal::CONT);
     wait_until("each device to be polled by one", || polled().iter().sum::<u64>() == DEVICES);
     wait_for_polls(&b);
     assert_eq!(

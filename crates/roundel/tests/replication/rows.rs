@@ -5,12 +5,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use oracle::{free_port, wait_until};
 use store::disk::real::RealDisk;
 use store::engine::Engine;
 use store::name::RrdName;
 use store::replication::{Mark, Replica};
 use store::stripes::{Options, ShardOptions, Stripes};
+use testkit::{free_port, wait_until};
 
 use super::cluster::are_well;
 use super::server::{CREATE, Server};

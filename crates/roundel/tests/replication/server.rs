@@ -1,9 +1,9 @@
 //! A daemon of a pair, with its configuration.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use oracle::{Client, free_port, wait_for};
+use testkit::{Client, Running, Signal, free_port, wait_for};
 
 const ROUNDEL: &str = env!("CARGO_BIN_EXE_roundel");
 /// What follows the name in CREATE: each second has its own row.
@@ -27,7 +27,7 @@ pub struct Server {
     wrapper: Vec<String>,
     /// Where it listens for followers, and where the other one is.
     addresses: [String; 2],
-    child: Option<Child>,
+    process: Option<Running>,
 }
 
 impl Pair {
@@ -64,7 +64,7 @@ impl Server {
             more: String::new(),
             wrapper: Vec::new(),
             addresses: ["127.0.0.1".to_string(), "127.0.0.1".to_string()],
-            child: None,
+            process: None,
         }
     }
 
@@ -81,9 +81,8 @@ impl Server {
     }
 
     /// Sends it a signal.
-    pub fn signal(&self, signal: &str) {
-        let id = self.child.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    pub fn signal(&self, signal: Signal) {
+        self.process.as_ref().unwrap().signal(signal);
     }
 
     /// Runs it by these words, which must end in running what follows them.
@@ -185,9 +184,8 @@ impl Server {
         std::fs::write(self.path("roundel.toml"), config).unwrap();
     }
 
-    fn spawn(&self) -> Child {
+    fn spawn(&self) -> Running {
         self.write_config();
-        let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         let words: Vec<&str> = self.wrapper.iter().map(String::as_str).chain([ROUNDEL, "serve"]).collect();
         let mut command = Command::new(words[0]);
         command
@@ -195,7 +193,7 @@ impl Server {
             .current_dir(&self.directory)
             .env_remove("RRDCACHED_ADDRESS")
             .env_remove("RUST_LOG");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+        Running::start(&mut command, self.path("log"))
     }
 
     /// Starts it, and waits until it answers.
@@ -206,34 +204,28 @@ impl Server {
 
     /// Starts it; it answers later.
     pub fn spawn_only(&mut self) {
-        assert!(self.child.is_none());
-        self.child = Some(self.spawn());
+        assert!(self.process.is_none());
+        self.process = Some(self.spawn());
     }
 
     /// Starts it where it cannot start; what it says.
     pub fn fails(&mut self) -> String {
-        let mut child = self.spawn();
-        let status = wait_for("the daemon to give up", || child.try_wait().unwrap());
-        assert!(!status.success());
+        assert!(!self.spawn().wait().success());
         self.log()
     }
 
     /// Kills it, as a power cut would without the disk.
     pub fn kill(&mut self) {
-        let mut child = self.child.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.process.take().unwrap().kill();
     }
 
     /// Asks it to stop, and waits until it has.
     pub fn stop(&mut self) {
-        let mut child = self.child.take().unwrap();
-        Command::new("kill").arg(child.id().to_string()).status().unwrap();
-        assert!(child.wait().unwrap().success());
+        assert!(self.process.take().unwrap().terminate().success());
     }
 
     pub fn is_running(&self) -> bool {
-        self.child.is_some()
+        self.process.is_some()
     }
 
     pub fn client(&self) -> Client {
@@ -294,10 +286,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}:\n{}", self.directory.display(), self.log());
-        }
-        if let Some(mut child) = self.child.take() {
-            child.kill().ok();
-            child.wait().ok();
         }
     }
 }

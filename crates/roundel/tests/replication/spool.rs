@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use oracle::{Kafka, free_port, http_get, wait_until};
+use testkit::{Kafka, free_port, http_get, wait_until};
 
 use super::cluster::{are_all_well, are_well, figure, node_over};
 use super::cluster_faults::export;
@@ -160,7 +160,7 @@ fn refuses_to_leave_its_spool(parent: &Path, mut a: Server) {
 #[test]
 fn updates_are_acknowledged_while_all_brokers_are_away() {
     let parent = tempfile::tempdir().unwrap();
-    let mut kafka = Kafka::start(Path::new(env!("CARGO_TARGET_TMPDIR")), 3, &[]).unwrap();
+    let Some(mut kafka) = Kafka::start(3, &[]) else { return };
     let brokers = kafka.addresses().replace(',', "', '");
     let log = format!("[cluster.kafka]\nbrokers = ['{brokers}']\ntopic = 'roundel'\n");
     let node = |name: &str| spooling_over(parent.path(), name, &log);

@@ -1,9 +1,9 @@
 //! A mounted store beside a directory of plain files: Debian's rrdtool and the programs of an administrator must not see a
 //! difference.
 
-use oracle::{Client, wait_until};
+use testkit::{Client, Signal, wait_until};
 
-use super::mounting::{Mount, can_mount, terminate};
+use super::mounting::{Mount, can_mount};
 use super::*;
 
 impl Mount {
@@ -15,8 +15,8 @@ impl Mount {
 
     /// SIGTERM, and how the process ended.
     pub(super) fn stop(mut self) -> std::process::ExitStatus {
-        terminate(self.child.id());
-        self.child.wait().unwrap()
+        self.process.signal(Signal::TERM);
+        self.process.wait()
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn mounted(kind: Kind, options: &str) -> Option<(tempfile::TempDir, D
         return None;
     }
     let directory = tempfile::Builder::new().prefix("mount-").tempdir().unwrap();
-    let mut daemon = Daemon::new(kind, &directory.path().join("daemon"));
+    let mut daemon = testkit::daemon!(kind, &directory.path().join("daemon"));
     daemon.start();
     let plain = directory.path().join("plain");
     std::fs::create_dir(&plain).unwrap();

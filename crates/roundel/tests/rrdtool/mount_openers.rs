@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use oracle::Client;
+use testkit::Client;
 
 use super::mount::{mounted, shell};
 use super::*;

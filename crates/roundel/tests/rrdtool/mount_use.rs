@@ -6,12 +6,12 @@ use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use oracle::{Client, wait_until};
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
+use testkit::{Client, wait_until};
 
 use super::mount::{MAKE, mounted, shell};
-use super::mounting::{Mount, can_mount, is_mounted, terminate};
+use super::mounting::{Mount, can_mount, is_mounted};
 use super::*;
 
 /// A user without rights, as the words before a command.
@@ -64,7 +64,7 @@ fn with_an_rrd() -> Option<(tempfile::TempDir, Daemon)> {
     }
     let directory = tempfile::Builder::new().prefix("mount-").tempdir().unwrap();
     open_to_all(directory.path());
-    let mut daemon = Daemon::new(Kind::Stripes, &directory.path().join("daemon"));
+    let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
     let mut client = daemon.start();
     assert_eq!(
         client.ask("CREATE a.rrd -b 1000000000 DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:5").unwrap().status,
@@ -158,8 +158,8 @@ fn a_daemon_that_hangs_is_waited_for_only_so_long() {
 #[test]
 fn a_mount_whose_process_was_killed_is_to_be_unmounted_first() {
     let Some((_directory, daemon, mut mount, _plain)) = mounted(Kind::Stripes, "") else { return };
-    mount.child.kill().unwrap();
-    mount.child.wait().unwrap();
+    mount.process.signal(Signal::KILL);
+    mount.process.wait();
     let mut again = Command::new(env!("CARGO_BIN_EXE_roundel"));
     again.arg("mount").arg(&mount.directory).args(["--from", &format!("unix:{}", daemon.socket().display())]);
     let output = again.output().unwrap();
@@ -173,7 +173,7 @@ fn who_has_a_file_open_at_the_end_can_go_on() {
     shell(&mount.directory, MAKE);
     let want = std::fs::read(mount.directory.join("d/b.rrd")).unwrap();
     let file = std::fs::File::open(mount.directory.join("a.rrd")).unwrap();
-    terminate(mount.child.id());
+    mount.process.signal(Signal::TERM);
     wait_until("the end", || !is_mounted(&mount.directory));
     let mut bytes = vec![0; want.len()];
     file.read_exact_at(&mut bytes, 0).unwrap();
@@ -181,7 +181,7 @@ fn who_has_a_file_open_at_the_end_can_go_on() {
     assert!(bytes == want);
     drop(file);
     let begun = Instant::now();
-    assert!(mount.child.wait().unwrap().success());
+    assert!(mount.process.wait().success());
     assert!(begun.elapsed() < Duration::from_secs(8), "the process waits though nothing is open");
 }
 

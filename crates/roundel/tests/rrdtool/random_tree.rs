@@ -2,11 +2,12 @@
 //! Debian's rrdtool: in the end, the dumps are the same.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use oracle::random::Random;
+use testkit::Running;
+use testkit::random::Random;
 
 use super::*;
 
@@ -17,7 +18,8 @@ const NOTED: Duration = Duration::from_millis(2500);
 
 /// An `rrdtool -` that takes commands.
 struct Session {
-    child: Child,
+    _process: Running,
+    input: ChildStdin,
     answers: BufReader<std::process::ChildStdout>,
     said: String,
 }
@@ -26,10 +28,8 @@ impl Session {
     fn start(program: &Path, directory: &Path) -> Session {
         let mut command = Command::new(program);
         command.arg("-").current_dir(directory).env("TZ", "UTC").env_remove("RRDCACHED_ADDRESS");
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Session { child, answers, said: String::new() }
+        let (process, input, answers) = Running::piped(command.stderr(Stdio::null()));
+        Session { _process: process, input, answers, said: String::new() }
     }
 
     /// Whether it was done; the answer is kept. The first command after the daemon was killed may fail because its connection is gone: then it is given
@@ -39,7 +39,7 @@ impl Session {
     }
 
     fn run_once(&mut self, words: &str) -> bool {
-        self.child.stdin.as_mut().unwrap().write_all(format!("{words}\n").as_bytes()).unwrap();
+        self.input.write_all(format!("{words}\n").as_bytes()).unwrap();
         loop {
             let mut line = String::new();
             assert_ne!(self.answers.read_line(&mut line).unwrap(), 0, "{words}: the session has ended");
@@ -48,13 +48,6 @@ impl Session {
                 return self.said.starts_with("OK ");
             }
         }
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
@@ -87,7 +80,7 @@ impl World {
 
     /// Every RRD that is there is there in both, with the same content.
     fn check(&self) {
-        let (theirs, ours) = (oracle::rrd_files(&self.plain), oracle::rrd_files(&self.daemon.base()));
+        let (theirs, ours) = (testkit::rrd_files(&self.plain), testkit::rrd_files(&self.daemon.base()));
         let ours: Vec<_> = ours.iter().filter(|name| !name.starts_with("busy")).collect();
         assert_eq!(ours, theirs.iter().collect::<Vec<_>>(), "{:#?}", self.done);
         for name in &theirs {
@@ -267,5 +260,5 @@ fn random_steps(random: &mut Random, world: &mut World) {
 
 #[test]
 fn a_tree_whose_daemon_is_killed_stays_like_files() {
-    oracle::random::each_seed(3, one);
+    testkit::random::each_seed(3, one);
 }

@@ -21,7 +21,7 @@ fn a_placeholder_needs_the_rights_that_a_file_needs() {
     let (directory, daemon, tool) = beside_files(Kind::Stripes);
     let (base, plain) = (daemon.base(), directory.path().join("plain"));
     if std::fs::metadata(directory.path()).unwrap().uid() != 0 {
-        return oracle::skip("only root can become another user");
+        return testkit::skip("only root can become another user");
     }
     let ours = directory.path().join("ours");
     std::fs::copy(env!("CARGO_BIN_EXE_rrdtool"), &ours).unwrap();

@@ -5,25 +5,14 @@
 //! `make peers` fetches them (`fetch-scripts.sh`). They create, copy, overwrite and remove `.rrd` files, and compare what `rrdtool` prints with files of theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 use std::sync::Mutex;
+
+use testkit::Running;
 
 use super::*;
 
 /// The scripts that run at the same time.
 const SIDE_BY_SIDE: usize = 4;
-
-/// Where `make peers` has put them.
-fn fetched() -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("rrdtool-scripts");
-    if directory.join("functions").exists() {
-        return Some(directory);
-    }
-    let why = "RRDtool's own test scripts are not there: run `make peers` with a network";
-    oracle::skip_unless("ROUNDEL_RRDTOOL_SCRIPTS", why);
-    None
-}
 
 /// With what the scripts run.
 struct Setup<'a> {
@@ -65,15 +54,10 @@ impl Setup<'_> {
     }
 
     fn run_one(&self, name: &str) -> Option<String> {
-        let output = tempfile::tempfile().unwrap();
+        let output = tempfile::NamedTempFile::new().unwrap();
         let mut command = Command::new("bash");
         command.arg(self.directory.join(name)).current_dir(self.directory);
-        // One that is stuck ends with the programs that it has started.
-        command
-            .process_group(0)
-            .env("RRDTOOL", self.tool)
-            .env("RRDCACHED", "/usr/bin/rrdcached")
-            .env("LC_ALL", "C");
+        command.env("RRDTOOL", self.tool).env("RRDCACHED", "/usr/bin/rrdcached").env("LC_ALL", "C");
         // Daemons on other machines take no absolute names, and the scripts use no others.
         command.env("RRDCACHED_STRIPPATH", self.directory);
         for variable in
@@ -84,27 +68,19 @@ impl Setup<'_> {
         if let Some(address) = &self.address {
             command.env("RRDCACHED_ADDRESS", address);
         }
-        let (stdout, stderr) = (output.try_clone().unwrap(), output.try_clone().unwrap());
-        let mut script = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap();
+        let mut script = Running::start(&mut command, output.path());
         let start = std::time::Instant::now();
         let ended = loop {
-            match script.try_wait().unwrap() {
+            match script.ended() {
                 Some(status) => break Some(status),
-                None if start.elapsed() > wire::DEADLINE => break None,
+                None if start.elapsed() > testkit::DEADLINE => break None,
                 None => std::thread::sleep(std::time::Duration::from_millis(5)),
             }
         };
-        if ended.is_none() {
-            let group = rustix::process::Pid::from_raw(script.id() as i32).unwrap();
-            rustix::process::kill_process_group(group, rustix::process::Signal::KILL).ok();
-            script.wait().unwrap();
-        }
-        if ended.is_some_and(|status| status.success()) {
-            return None;
-        }
-        let mut text = vec![0; output.metadata().unwrap().len() as usize];
-        std::os::unix::fs::FileExt::read_exact_at(&output, &mut text, 0).unwrap();
-        Some(format!("{ended:?}\n{}", String::from_utf8_lossy(&text)))
+        let said = script.log();
+        // One that is stuck ends with the programs that it has started.
+        drop(script);
+        (!ended.is_some_and(|status| status.success())).then(|| format!("{ended:?}\n{said}"))
     }
 }
 
@@ -116,7 +92,7 @@ fn failed(outcome: &Outcome) -> BTreeSet<&str> {
 /// Runs the scripts on a daemon of its own.
 fn run_on(kind: Kind, is_tcp: bool, tool: &Path, scripts: &Path) -> Outcome {
     let directory = tempfile::Builder::new().prefix("scripts-").tempdir().unwrap();
-    let mut daemon = Daemon::new(kind, directory.path());
+    let mut daemon = testkit::daemon!(kind, directory.path());
     daemon.start();
     let address = match is_tcp {
         true => format!("127.0.0.1:{}", daemon.tcp_port()),
@@ -147,7 +123,7 @@ fn check(way: &str, ours: &Outcome, theirs: &Outcome) {
 
 #[test]
 fn rrdtools_own_test_scripts_run_as_on_files() {
-    let Some(scripts) = fetched() else { return };
+    let Some(scripts) = testkit::peer::rrdtool_scripts() else { return };
     let (theirs, directory) = (Path::new("/usr/bin/rrdtool"), tempfile::tempdir().unwrap());
     let ours = Tool::new(directory.path());
     for (way, is_tcp) in [("over a UNIX socket", false), ("over TCP", true)] {
@@ -159,7 +135,7 @@ fn rrdtools_own_test_scripts_run_as_on_files() {
 /// Stock rrdtool on the files of a mounted store; what is no RRD lives in the extra directory.
 #[test]
 fn rrdtools_own_test_scripts_run_in_a_mount() {
-    let Some(scripts) = fetched() else { return };
+    let Some(scripts) = testkit::peer::rrdtool_scripts() else { return };
     let extra = tempfile::tempdir().unwrap();
     let options = format!("extra={}", extra.path().display());
     let Some((_directory, _daemon, mount, plain)) = mount::mounted(Kind::Stripes, &options) else { return };

@@ -1,9 +1,8 @@
 //! The place of Debian's rrdcached is taken: what it had not written is taken from its journal.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Stdio};
 
-use oracle::{Client, rrdcached, wait_for, wait_until};
+use testkit::{Client, PidFile, Running, Signal, rrdcached, wait_for, wait_until};
 
 use super::*;
 
@@ -11,24 +10,6 @@ use super::*;
 const BEGIN: u64 = 1_700_000_000;
 /// Names as a client writes them; the last two are never written by rrdcached, which does not understand such names when it reads its journal.
 const NAMES: [&str; 6] = ["a.rrd", "b.rrd", "d/c.rrd", "d/e/f.rrd", "g\\ h.rrd", "i\\\\j.rrd"];
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-impl Running {
-    fn signal(&mut self, signal: rustix::process::Signal) {
-        let process = rustix::process::Pid::from_raw(self.0.id() as i32).unwrap();
-        rustix::process::kill_process(process, signal).unwrap();
-        wait_for("a daemon to end", || self.0.try_wait().unwrap());
-    }
-}
 
 /// A tree of RRDs with an rrdcached that has a journal.
 struct Old {
@@ -68,8 +49,7 @@ impl Old {
             &self.path("pid"),
             &["-B", "-R", "-j", &journal],
         );
-        let log = std::fs::File::create(self.path("rrdcached.log")).unwrap();
-        let daemon = Running(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        let daemon = Running::start(&mut command, self.path("rrdcached.log"));
         wait_until("rrdcached to answer", || self.connect().is_some());
         daemon
     }
@@ -185,7 +165,6 @@ impl Old {
 
     /// Starts ours by `words` on tree and journal.
     fn start_ours(&self, words: &[&str]) -> Running {
-        let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         std::fs::remove_file(self.path("sock")).ok();
         let mut command = Command::new(env!("CARGO_BIN_EXE_roundel"));
         command
@@ -193,14 +172,13 @@ impl Old {
             .current_dir(self.directory.path())
             .env("TZ", "UTC")
             .env_remove("RRDCACHED_ADDRESS");
-        command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        Running(command.spawn().unwrap())
+        Running::start(command.env_remove("RUST_LOG"), self.path("log"))
     }
 
     /// Waits until ours answers.
     fn wait_for_ours(&self, daemon: &mut Running) -> Client {
         wait_for("ours to answer", || {
-            let ended = daemon.0.try_wait().unwrap();
+            let ended = daemon.ended();
             assert!(ended.is_none(), "{ended:?}: {}", self.log());
             self.connect()
         })
@@ -256,13 +234,14 @@ fn export(old: &Old, to: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn takes_over_after(signal: rustix::process::Signal) {
+fn takes_over_after(signal: Signal) {
     let old = Old::new();
     let mut daemon = old.start();
     old.load(&NAMES[..4], 10, 40);
     old.flush_all();
     old.load(&NAMES, 410, 60);
     daemon.signal(signal);
+    daemon.wait();
     let unwritten = old.unwritten();
     assert!(
         unwritten > 100,
@@ -307,12 +286,12 @@ fn takes_over_after(signal: rustix::process::Signal) {
 
 #[test]
 fn the_journal_of_an_rrdcached_that_was_stopped_is_applied() {
-    takes_over_after(rustix::process::Signal::TERM);
+    takes_over_after(Signal::TERM);
 }
 
 #[test]
 fn the_journal_of_an_rrdcached_that_was_killed_is_applied() {
-    takes_over_after(rustix::process::Signal::KILL);
+    takes_over_after(Signal::KILL);
 }
 
 #[test]
@@ -325,12 +304,12 @@ fn the_journal_of_an_rrdcached_that_runs_is_left_alone() {
         let mut ours = old.start_ours(&command.iter().map(String::as_str).collect::<Vec<_>>());
         let status = wait_for("ours to refuse", || {
             assert!(old.connect().is_none(), "{command:?} started");
-            ours.0.try_wait().unwrap()
+            ours.ended()
         });
         assert!(!status.success());
         let log = old.log();
         let want =
-            format!("process {} has rrdcached's journal in \"{}\" open", daemon.0.id(), old.text("journal"));
+            format!("process {} has rrdcached's journal in \"{}\" open", daemon.id(), old.text("journal"));
         assert!(log.contains(&want), "{command:?}: {log}");
         std::fs::remove_file(old.path("log")).unwrap();
     }
@@ -503,7 +482,7 @@ impl<'a> Page<'a> {
             .env_remove("RRDCACHED_ADDRESS");
         // In a file: a daemon in the background would keep a pipe open.
         let said = std::fs::File::create(old.path("said")).unwrap();
-        shell.stdin(Stdio::null()).stderr(said.try_clone().unwrap()).stdout(said);
+        shell.stdin(std::process::Stdio::null()).stderr(said.try_clone().unwrap()).stdout(said);
         let status = shell.status().unwrap();
         let text = std::fs::read_to_string(old.path("said")).unwrap();
         assert!(status.success(), "{here}: {text}");
@@ -536,7 +515,7 @@ fn the_five_commands_of_the_page_lose_nothing_under_load() {
         let journalled = || std::fs::metadata(&old.journal_files("rrd.journal.")[0]).unwrap().len();
         wait_until("a journal", || journalled() > 10_000);
         page.run(1);
-        wait_until("rrdcached to end", || rrdcached.0.try_wait().unwrap().is_some());
+        wait_until("rrdcached to end", || rrdcached.ended().is_some());
         assert!(old.unwritten() > 100, "{}", old.unwritten());
         page.run(2);
         let _ours = PidFile(old.path("pid2"));
@@ -583,18 +562,6 @@ struct EndOnDrop<'a>(&'a std::sync::atomic::AtomicBool);
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, std::sync::atomic::Ordering::Relaxed);
-    }
-}
-
-/// Ends the daemon whose number is in a file.
-struct PidFile(PathBuf);
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        let number = std::fs::read_to_string(&self.0).unwrap_or_default();
-        if let Some(process) = number.trim().parse().ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
-        }
     }
 }
 

@@ -1,25 +1,20 @@
 //! A backup to a directory, and to an S3 server (moto), by a daemon that is killed; and what is restored of it.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use oracle::wait_for;
+use testkit::{Running, free_port, http_get, http_request, peer, wait_for};
 
-use super::{ROUNDEL, Running, roundel, say, text};
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use super::{ROUNDEL, roundel, say, text};
 
 /// A daemon in `directory` with this section `[backup]`, and its port of HTTP.
-fn serve(directory: &Path, backup: &str) -> (Child, u16) {
+fn serve(directory: &Path, backup: &str) -> (Running, u16) {
     serve_with(directory, 10_000, &format!("interval = \"1s\"\n{backup}"))
 }
 
 /// The same, with so many bytes of open rows.
-fn serve_with(directory: &Path, open_bytes: usize, backup: &str) -> (Child, u16) {
+fn serve_with(directory: &Path, open_bytes: usize, backup: &str) -> (Running, u16) {
     let port = free_port();
     let config = format!(
         "store = \"store\"\nbase = \"base\"\n[[listen]]\naddress = \"unix:sock\"\n[http]\nlisten = [\"127.0.0.1:{port}\"]\n\
@@ -28,20 +23,11 @@ fn serve_with(directory: &Path, open_bytes: usize, backup: &str) -> (Child, u16)
     std::fs::write(directory.join("c.toml"), config).unwrap();
     let mut command = Command::new(ROUNDEL);
     command.args(["serve", "--config", "c.toml"]).current_dir(directory).env_remove("RUST_LOG");
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    (child, port)
-}
-
-fn http(port: u16, request: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer)
+    (Running::quiet(&mut command), port)
 }
 
 fn metric(port: u16, name: &str) -> Option<f64> {
-    let answer = http(port, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let answer = http_get(port, "/metrics")?;
     let line = answer.lines().find(|line| line.starts_with(name) && line[name.len()..].starts_with(' '))?;
     line.rsplit(' ').next()?.parse().ok()
 }
@@ -91,19 +77,17 @@ fn dumps_of_files(directory: &Path) -> Vec<String> {
 
 /// A backup by a daemon that is killed twice, once while it sends slowly, and all that is restored of it.
 fn comes_back(directory: &Path, to: &str, config: &str, options: &[&str]) {
-    let (mut daemon, port) = serve(directory, &format!("{config}bandwidth = \"10 kB\"\n"));
+    let (daemon, port) = serve(directory, &format!("{config}bandwidth = \"10 kB\"\n"));
     create(directory, 1000);
     update(directory, 1..100);
     wait_for("the first bytes", || metric(port, "roundel_backup_complete_seconds"));
-    daemon.kill().unwrap();
-    daemon.wait().unwrap();
-    let (mut daemon, port) = serve(directory, config);
+    daemon.kill();
+    let (daemon, port) = serve(directory, config);
     update(directory, 100..150);
     wait_for_rounds(port, 2.0);
     let want = dumps(directory);
     assert!(metric(port, "roundel_backup_complete_seconds").unwrap() > 1_700_000_000.0);
-    daemon.kill().unwrap();
-    daemon.wait().unwrap();
+    daemon.kill();
     // The machine has burnt.
     let call = |words: &[&str]| roundel(directory, &[words, &["--from", to], options].concat());
     let verified = call(&["backup", "verify"]);
@@ -135,10 +119,9 @@ fn comes_back(directory: &Path, to: &str, config: &str, options: &[&str]) {
     assert!(pruned.status.success() && text(&pruned).contains("kept"), "{}", text(&pruned));
     // It goes on where it ended, with its backup.
     let (daemon, port) = serve(directory, config);
-    let daemon = Running(daemon);
     update(directory, 150..160);
     wait_for_rounds(port, 2.0);
-    drop(daemon);
+    assert!(daemon.terminate().success());
     let early = call(&["restore", "--to", "early", "--at", "noon yesterday"]);
     assert!(!early.status.success() && text(&early).contains("the first moment"), "{}", text(&early));
     assert!(!directory.join("early").exists());
@@ -177,13 +160,12 @@ fn a_restored_store_is_served_before_it_has_come() {
     let to = directory.join("backup").display().to_string();
     let config = format!("to = \"{to}\"\ninterval = \"1h\"\n");
     let (daemon, port) = serve_with(directory, 300_000, &config);
-    let daemon = Running(daemon);
     create(directory, 8000);
     wait_for("the first round", || metric(port, "roundel_backup_rounds_total").filter(|count| *count > 0.0));
     feed_with_noise(directory, 1..8000);
     let want = dumps(directory);
     // The next round would come in an hour: a clean stop has a last one.
-    drop(daemon);
+    assert!(daemon.terminate().success());
     std::fs::remove_dir_all(directory.join("store")).unwrap();
     let one = roundel(directory, &["restore", "hall/host-4.rrd", "--from", &to, "--to", "one"]);
     assert!(one.status.success() && text(&one).contains("for which"), "{}", text(&one));
@@ -200,34 +182,23 @@ fn a_restored_store_is_served_before_it_has_come() {
     std::fs::rename(directory.join("backup/objects"), directory.join("away")).unwrap();
     let elsewhere = format!("to = \"{}\"\n", directory.join("elsewhere").display());
     let (daemon, port) = serve_with(directory, 300_000, &elsewhere);
-    let daemon = Running(daemon);
     feed_with_noise(directory, 8000..8001);
     let left = wait_for("the metrics", || metric(port, "roundel_restore_left_bytes"));
     assert!(left > 100_000.0 || metric(port, "roundel_restore_lost_parts").unwrap() > 0.0, "{left}");
-    let status = http(port, "GET /api/v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let status = http_get(port, "/api/v1/status").unwrap();
     assert!(status.contains("are lost"), "{status}");
-    drop(daemon);
+    assert!(daemon.terminate().success());
     std::fs::rename(directory.join("away"), directory.join("backup/objects")).unwrap();
     std::fs::remove_dir_all(directory.join("store")).unwrap();
     assert!(restore("store").status.success());
     let (daemon, port) = serve_with(directory, 300_000, &config);
-    let daemon = Running(daemon);
     wait_for("the daemon to listen", || metric(port, "roundel_restore_left_bytes"));
     assert_eq!(dumps(directory), want);
     wait_for("the rest", || metric(port, "roundel_restore_left_bytes").filter(|left| *left == 0.0));
-    drop(daemon);
+    assert!(daemon.terminate().success());
     assert!(!directory.join("store/RESTORING").exists());
     let good = roundel(directory, &["verify", "--store", "store"]);
     assert!(good.status.success(), "{}", text(&good));
-}
-
-/// moto, which `make peers` installs.
-fn moto(port: u16) -> Running {
-    let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("moto/bin/moto_server");
-    let program = if own.exists() { own.into_os_string() } else { "moto_server".into() };
-    let mut command = Command::new(program);
-    command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
-    Running(command.spawn().expect("moto_server is there: make peers"))
 }
 
 #[test]
@@ -235,10 +206,11 @@ fn a_store_comes_back_from_an_s3_server() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let port = free_port();
-    let _server = moto(port);
-    let make = "PUT /bucket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let Some(moto) = peer::moto() else { return };
+    let mut command = Command::new(moto);
+    let _server = Running::quiet(command.args(["-H", "127.0.0.1", "-p", &port.to_string()]));
     wait_for("moto to make a bucket", || {
-        http(port, make).filter(|answer| answer.starts_with("HTTP/1.1 200"))
+        http_request(port, "PUT", "/bucket", "", b"").filter(|answer| answer.starts_with("HTTP/1.1 200"))
     });
     let endpoint = format!("http://127.0.0.1:{port}");
     let config = format!(
@@ -249,10 +221,9 @@ fn a_store_comes_back_from_an_s3_server() {
     comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
 }
 
-/// versitygw, which `make peers` installs where there is Go.
+/// Starts versitygw.
 fn versitygw(directory: &Path, port: u16) -> Option<Running> {
-    let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("versitygw/versitygw");
-    let program = if own.exists() { own.into_os_string() } else { "versitygw".into() };
+    let program = peer::versitygw()?;
     let (root, side) = (directory.join("root"), directory.join("side"));
     std::fs::create_dir_all(root.join("bucket")).unwrap();
     std::fs::create_dir_all(&side).unwrap();
@@ -266,8 +237,7 @@ fn versitygw(directory: &Path, port: u16) -> Option<Running> {
         &format!("127.0.0.1:{port}"),
         "posix",
     ]);
-    command.arg("--sidecar").arg(side).arg(root).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().ok().map(Running)
+    Some(Running::quiet(command.arg("--sidecar").arg(side).arg(root)))
 }
 
 #[test]
@@ -275,10 +245,7 @@ fn a_store_comes_back_from_versitygw() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let port = free_port();
-    let Some(_server) = versitygw(directory, port) else {
-        eprintln!("SKIPPED: versitygw is not installed: make peers, with Go");
-        return;
-    };
+    let Some(_server) = versitygw(directory, port) else { return };
     wait_for("versitygw to listen", || TcpStream::connect(("127.0.0.1", port)).ok());
     let config = format!(
         "to = \"s3://bucket/a/prefix\"\nendpoint = \"http://127.0.0.1:{port}\"\nregion = \"us-east-1\"\naccess_key_id = \"an-id\"\n\
@@ -288,16 +255,14 @@ fn a_store_comes_back_from_versitygw() {
     comes_back(directory, "s3://bucket/a/prefix", &config, &["--config", "b.toml"]);
 }
 
-/// s3s-fs, which `make peers` builds.
+/// Starts s3s-fs.
 fn s3s(directory: &Path, port: u16) -> Option<Running> {
-    let own = Path::new(ROUNDEL).ancestors().nth(2).unwrap().join("s3s-fs/bin/s3s-fs");
-    let program = if own.exists() { own.into_os_string() } else { "s3s-fs".into() };
+    let program = peer::s3s_fs()?;
     let root = directory.join("root");
     std::fs::create_dir_all(root.join("bucket")).unwrap();
     let mut command = Command::new(program);
     command.args(["--access-key", "an-id", "--secret-key", "a-secret", "--host", "127.0.0.1", "--port"]);
-    command.arg(port.to_string()).arg(root).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().ok().map(Running)
+    Some(Running::quiet(command.arg(port.to_string()).arg(root)))
 }
 
 #[test]
@@ -305,10 +270,7 @@ fn a_store_comes_back_from_s3s_fs() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let port = free_port();
-    let Some(_server) = s3s(directory, port) else {
-        eprintln!("SKIPPED: s3s-fs is not installed: make peers");
-        return;
-    };
+    let Some(_server) = s3s(directory, port) else { return };
     wait_for("s3s-fs to listen", || TcpStream::connect(("127.0.0.1", port)).ok());
     let config = format!(
         "to = \"s3://bucket/a/prefix\"\nendpoint = \"http://127.0.0.1:{port}\"\nregion = \"us-east-1\"\naccess_key_id = \"an-id\"\n\
@@ -327,13 +289,12 @@ fn a_server_that_is_not_there_stops_nothing() {
         "to = \"s3://bucket/x\"\nendpoint = \"{endpoint}\"\nregion = \"r\"\naccess_key_id = \"id\"\nsecret_access_key = \"s\"\n"
     );
     let (daemon, port) = serve(directory, &config);
-    let daemon = Running(daemon);
     create(directory, 1000);
     update(directory, 1..100);
     wait_for("a failure", || metric(port, "roundel_backup_failures_total").filter(|count| *count > 0.0));
     update(directory, 100..110);
     let begun = std::time::Instant::now();
-    drop(daemon);
+    assert!(daemon.terminate().success());
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     assert!(
         std::fs::read_to_string(directory.join("log"))
@@ -357,8 +318,7 @@ fn a_restored_daemon_knows_its_tokens_graphs_views_and_assignments() {
         );
         std::fs::write(directory.join("roundel.toml"), config).unwrap();
         let mut command = Command::new(ROUNDEL);
-        command.arg("serve").current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
-        (Running(command.spawn().unwrap()), port)
+        (Running::quiet(command.arg("serve").current_dir(directory)), port)
     };
     let (daemon, port) = start(&old);
     create(&old, 1000);
@@ -367,11 +327,7 @@ fn a_restored_daemon_knows_its_tokens_graphs_views_and_assignments() {
     assert!(added.status.success(), "{}", text(&added));
     let token = text(&added).split_whitespace().max_by_key(|word| word.len()).unwrap().to_string();
     let ask = |port: u16, method: &str, target: &str, body: &str, headers: &str| {
-        let length = body.len();
-        let head = format!(
-            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-        );
-        wait_for("an answer", || http(port, &head))
+        wait_for("an answer", || http_request(port, method, target, headers, body.as_bytes()))
     };
     let view = "title = 'of the hall'\n[[graph]]\ndirectory = 'hall'\n";
     let saved = ask(port, "PUT", "/api/v1/views/hall", view, "");
@@ -384,7 +340,7 @@ fn a_restored_daemon_knows_its_tokens_graphs_views_and_assignments() {
     let assignments = "roundel-assignments 1\n";
     std::fs::write(old.join("store/assignments"), assignments).unwrap();
     wait_for_rounds(port, 2.0);
-    drop(daemon);
+    assert!(daemon.terminate().success());
 
     std::fs::create_dir_all(&new).unwrap();
     let one = roundel(&new, &["restore", "hall/host-4.rrd", "--from", &to, "--to", "one"]);

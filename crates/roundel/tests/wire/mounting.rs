@@ -3,23 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oracle::wait_until;
-
-use super::wire::Daemon;
+use testkit::{Daemon, Running, Signal};
 
 /// `roundel mount`, ended with the test.
 pub struct Mount {
-    pub child: std::process::Child,
+    pub process: Running,
     pub directory: PathBuf,
 }
 
-/// Whether this machine can mount. Says SKIPPED if not.
+/// Whether this machine can mount. Skips the test if not.
 pub fn can_mount() -> bool {
     let can = Path::new("/dev/fuse").exists()
         && rustix::process::geteuid().is_root()
         && Command::new("fusermount3").arg("-V").output().is_ok();
     if !can {
-        oracle::skip("mounting needs root, /dev/fuse and the package fuse3");
+        testkit::skip("mounting needs root, /dev/fuse and the package fuse3");
     }
     can
 }
@@ -39,12 +37,10 @@ impl Mount {
         if !options.is_empty() {
             command.args(["-o", options]);
         }
-        let child = command.env_remove("RRDCACHED_ADDRESS").spawn().unwrap();
-        let mut mount = Mount { child, directory };
-        wait_until("the mount", || {
-            assert!(mount.child.try_wait().unwrap().is_none(), "the mount has ended");
-            is_mounted(&mount.directory)
-        });
+        let log = directory.with_extension("log");
+        let process = Running::start(command.env_remove("RRDCACHED_ADDRESS"), log);
+        let mut mount = Mount { process, directory };
+        mount.process.wait_for("the mount", || is_mounted(&mount.directory).then_some(()));
         mount
     }
 
@@ -57,18 +53,13 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        if self.child.try_wait().unwrap().is_none() {
-            terminate(self.child.id());
-            self.child.wait().unwrap();
+        if self.process.ended().is_none() {
+            self.process.signal(Signal::TERM);
+            self.process.wait();
         }
         // Should it have been killed.
         if is_mounted(&self.directory) {
             Command::new("umount").arg("-l").arg(&self.directory).status().ok();
         }
     }
-}
-
-pub fn terminate(process: u32) {
-    let process = rustix::process::Pid::from_raw(process as i32).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
 }

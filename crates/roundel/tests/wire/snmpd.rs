@@ -5,22 +5,15 @@
 use std::fs;
 use std::net::{Ipv6Addr, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use oracle::wait_until;
+use testkit::{Running, free_port, wait_until};
 
 /// An agent that is stopped at the end.
 pub struct Snmpd {
-    child: Child,
+    _process: Running,
     pub port: u16,
-}
-
-impl Drop for Snmpd {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }
 
 /// `sysUpTime.0` of the community `public`, version 1.
@@ -30,8 +23,7 @@ const GET_UPTIME: &[u8] =
 impl Snmpd {
     /// Starts one with these lines beside its own interfaces; on a free port, or on `port`.
     pub fn start(root: &Path, lines: &str, port: Option<u16>) -> Snmpd {
-        let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let port = port.unwrap_or_else(free);
+        let port = port.unwrap_or_else(free_port);
         let has_v6 = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
         let v6 = if has_v6 { format!(",udp6:[::1]:{port}") } else { String::new() };
         let directory = root.join("snmpd");
@@ -45,8 +37,8 @@ impl Snmpd {
         let mut snmpd = Command::new("/usr/sbin/snmpd");
         snmpd.args(["-f", "-r", "-C", "-c"]).arg(&config).arg("-Lf").arg(directory.join("log")).arg("-p");
         snmpd.arg(directory.join("pid")).env("SNMP_PERSISTENT_DIR", &directory).env("MIBS", "");
-        let child = snmpd.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let snmpd = Snmpd { child, port };
+        let process = Running::quiet(&mut snmpd);
+        let snmpd = Snmpd { _process: process, port };
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         wait_until("an answer of snmpd", || {

@@ -15,7 +15,7 @@ pub fn front_end(directory: &Path) -> (Arc<dyn Engine>, Arc<dyn Engine>) {
     let secret_file = directory.join("secret");
     std::fs::write(&secret_file, "a secret of the cluster in this test\n").unwrap();
     let open = |name: &str| {
-        let address = format!("127.0.0.1:{}", oracle::free_port());
+        let address = format!("127.0.0.1:{}", testkit::free_port());
         let cluster = ClusterSettings {
             name: "test".into(),
             node: name.into(),
@@ -44,7 +44,7 @@ pub fn front_end(directory: &Path) -> (Arc<dyn Engine>, Arc<dyn Engine>) {
             leader.is_some() && leader == members.candidate(partition) && members.ready_count(partition) == 2
         })
     };
-    oracle::wait_until("all partitions to have two replicas, and the leader that they should have", || {
+    testkit::wait_until("all partitions to have two replicas, and the leader that they should have", || {
         is_well(&node)
     });
     (engine, other)

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use crate::common::Roundel;
 use crate::common::engine::Recorder;
-use oracle::random::Random;
-use oracle::{Client, wait_until};
 use protocol::rrdcached::command::Permissions;
 use protocol::rrdcached::limits::LINE_BYTES_MAX;
 use roundel_server::service::CreatePolicy;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use testkit::random::Random;
+use testkit::{Client, wait_until};
 
 fn start() -> (Arc<Recorder>, Roundel) {
     let engine = Recorder::new(&["a.rrd", "b.rrd", "d/c.rrd"]);

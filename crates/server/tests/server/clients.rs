@@ -5,12 +5,12 @@ use std::process::Command;
 
 use crate::common::Roundel;
 use client::{ClientError, Daemon, Wire};
-use oracle::Client;
 use protocol::frames::code::ErrorCode;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
+use testkit::Client;
 
 fn start() -> Roundel {
     Roundel::stripes(CreatePolicy { make_directories: true, ..Default::default() }, Permissions::ALL)

@@ -2,8 +2,8 @@
 
 use super::rrdcached_oracle::Pair;
 use crate::common::Roundel;
-use oracle::random::Random;
 use roundel_server::service::CreatePolicy;
+use testkit::random::Random;
 
 const DAY: &str = "-b 1000000000 -s 10 DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
 

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use crate::common::Roundel;
 use crate::common::engine::Recorder;
-use oracle::random::Random;
-use oracle::{Client, wait_until};
 use protocol::frames::answer::{Answer, ENDED};
 use protocol::frames::request::{FETCH, Update, push_command, push_updates};
 use protocol::frames::{ANSWER_BYTES_MAX, Frame, HEADER_BYTES, REQUEST_BYTES_MAX, push, scan};
@@ -18,6 +16,8 @@ use protocol::rrdcached::command::Permissions;
 use roundel_server::limits::FRAMES_THREADS_MAX;
 use roundel_server::service::CreatePolicy;
 use rrd::fetch::FetchRows;
+use testkit::random::Random;
+use testkit::{Client, wait_until};
 
 /// A client that speaks frames.
 struct Framed {

@@ -4,10 +4,10 @@ use std::process::Command;
 
 use crate::common::Roundel;
 use crate::common::http::{Answer, get, request};
-use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
+use testkit::Client;
 
 /// A daemon with an hour of two data sources.
 fn filled() -> Roundel {

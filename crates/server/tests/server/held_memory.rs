@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use crate::common::Roundel;
-use oracle::{Client, wait_until};
 use protocol::rrdcached::whole;
 use roundel_server::limits::FRAMES_THREAD_BYTES;
 use roundel_server::settings::LimitSettings;
+use testkit::{Client, wait_until};
 
 const DEFINITION: &str = "-b 1000000000 -s 1 DS:x:GAUGE:20:U:U";
 

@@ -17,10 +17,10 @@ use crate::common::http::{get, request};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_ipc::reader::StreamReader;
-use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
+use testkit::Client;
 
 /// A daemon with a few RRDs whose last rows are partly unknown.
 fn filled() -> Roundel {

@@ -1,11 +1,11 @@
 //! What a definition may cost: every way to make or change an RRD asks before it takes memory.
 
 use crate::common::Roundel;
-use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use protocol::rrdcached::whole;
 use roundel_server::service::CreatePolicy;
 use roundel_server::settings::LimitSettings;
+use testkit::Client;
 
 fn small() -> LimitSettings {
     LimitSettings { rrd_memory: 1 << 20, store_memory: 4 << 20, ..LimitSettings::default() }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::common::Roundel;
 use localtime::DumpTimes;
-use oracle::Client;
 use protocol::frames::answer::Answer;
 use protocol::frames::request::{push_command, push_fetch};
 use protocol::frames::{ANSWER_BYTES_MAX, HEADER_BYTES, scan};
@@ -19,6 +18,7 @@ use rrd::codec::file::decode;
 use rrd::codec::xml::{Header, dump};
 use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
+use testkit::Client;
 
 const START: i64 = 1_000_000_000;
 const ROWS: i64 = 40_000;
@@ -218,7 +218,7 @@ fn long_lists_come_in_pieces_and_take_no_more_memory_than_there_is() {
             assert_eq!(listed.contains("[limits] memory"), !fits, "{listed}");
             assert_eq!(client.say("PING"), "0 PONG\n");
             drop(client);
-            oracle::wait_until("nothing to be held", || roundel.service().memory.used() == 0);
+            testkit::wait_until("nothing to be held", || roundel.service().memory.used() == 0);
         }
     }
 }
@@ -258,7 +258,7 @@ fn a_long_queue_comes_in_pieces_and_takes_no_more_memory_than_there_is() {
         let mut locks = lock_all(&files);
         roundel.service().engine.flush(None).unwrap();
         let want: Vec<String> = files.iter().map(|file| format!("1 {}", file.display())).collect();
-        oracle::wait_until("the answer to QUEUE", || {
+        testkit::wait_until("the answer to QUEUE", || {
             let got = client.say("QUEUE");
             // Those that are being tried at the moment are in no list.
             let (mut lines, is_all) =
@@ -271,7 +271,7 @@ fn a_long_queue_comes_in_pieces_and_takes_no_more_memory_than_there_is() {
         });
         assert_eq!(client.say("PING"), "0 PONG\n");
         drop(client);
-        oracle::wait_until("nothing to be held", || roundel.service().memory.used() == 0);
+        testkit::wait_until("nothing to be held", || roundel.service().memory.used() == 0);
         drop(locks.stdin.take());
         locks.wait().unwrap();
     }

@@ -3,10 +3,10 @@
 //! Differences listed in `docs/compatibility.md` are left out.
 
 use crate::common::Roundel;
-use oracle::random::Random;
-use oracle::{Client, Rrdcached};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
+use testkit::random::Random;
+use testkit::{Client, Rrdcached};
 
 const DAY: &str = "DS:a:GAUGE:20:0:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:10";
 

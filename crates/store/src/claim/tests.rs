@@ -17,7 +17,7 @@ fn refused(root: &Path, one: (&str, &str), other: (&str, &str), says: [&str; 2])
         drop(Claim::take(store(1), Some(&path(first.0)), &[&path(first.1)]).unwrap());
         drop(claim);
         // A process that another test has just forked has the marks until it executes its program.
-        oracle::wait_until("the marks to go", || again().is_ok());
+        testkit::wait_until("the marks to go", || again().is_ok());
     }
 }
 

@@ -19,8 +19,8 @@ pub fn fuzz_journal(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use oracle::shake;
     use rrd::time::Timestamp;
+    use testkit::shake;
 
     use super::*;
 

@@ -8,9 +8,9 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use disk::SimDisk;
-use oracle::RrdTool;
 use rrd::definition::Cf;
 use rrd::fetch::FetchRequest;
+use testkit::RrdTool;
 
 use super::*;
 

@@ -320,7 +320,7 @@ fn unknown_files_are_refused_and_changed_ones_never_panic() {
         let mut good = fs::read(&path).unwrap();
         // The reserved part of a log is all the same.
         good.truncate(64 << 10);
-        oracle::shake(&good, 200, |bytes| {
+        testkit::shake(&good, 200, |bytes| {
             fs::write(&path, bytes).unwrap();
             let _ = inspect(&path, Options::default(), &mut Vec::new());
             let _ = inspect(directory.path(), Options { verify: true }, &mut Vec::new());

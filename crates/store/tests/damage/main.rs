@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use oracle::random::{Random, each_seed};
 use roundel_store::disk::sim::SimDisk;
 use roundel_store::disk::{Disk, Mode};
 use roundel_store::engine::{CreateRequest, Engine, UpdateBatch};
@@ -21,6 +20,7 @@ use roundel_store::name::RrdName;
 use roundel_store::stripes::{Options, ShardOptions, Stripes};
 use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
 use rrd::time::Timestamp;
+use testkit::random::{Random, each_seed};
 
 const START: i64 = 1_700_000_000;
 const SHARDS: u32 = 2;

@@ -1,6 +1,5 @@
 //! A follower: whatever crashes on its side, it becomes what its primary is, and takes the primary's place with all of it.
 
-use oracle::random::{Random, each_seed};
 use roundel_store::capture::LogHold;
 use roundel_store::disk::sim::SimDisk;
 use roundel_store::engine::{Engine, StoreError, UpdateBatch};
@@ -8,6 +7,7 @@ use roundel_store::position::Position;
 use roundel_store::replication::{Comparison, LogEnd, Replica, Role, survey};
 use roundel_store::stripes::{Options, Stripes};
 use std::sync::mpsc;
+use testkit::random::{Random, each_seed};
 
 use super::{World, check_rrd, rrd_name};
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use oracle::random::{Random, each_seed};
 use roundel_store::disk::sim::SimDisk;
 use roundel_store::engine::{CreateRequest, Engine, StreamPosition, UpdateBatch};
 use roundel_store::files::{self, Directory, FilesEngine, SyncMode};
@@ -13,6 +12,7 @@ use roundel_store::name::RrdName;
 use roundel_store::stripes::{self, ShardOptions, Stripes};
 use roundel_store::tree::Tree;
 use rrd::time::Timestamp;
+use testkit::random::{Random, each_seed};
 
 use super::model::definition;
 

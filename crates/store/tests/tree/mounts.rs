@@ -3,13 +3,14 @@
 use std::thread;
 
 use nix::sched::{CloneFlags, unshare};
+use testkit::Running;
 
 use super::*;
 
 /// Runs a test in which what is mounted is seen by no one else, and gone at its end.
 fn with_mounts(test: impl FnOnce() + Send) {
     if !rustix::process::geteuid().is_root() {
-        return oracle::skip("mounting file systems needs root");
+        return testkit::skip("mounting file systems needs root");
     }
     thread::scope(|scope| {
         let test = scope.spawn(|| {
@@ -113,7 +114,13 @@ fn placeholders_of_a_lower_layer_are_followed() {
 }
 
 /// A directory shown by FUSE at another place, until this is dropped.
-struct Shown(std::process::Child);
+struct Shown(
+    #[expect(
+        dead_code,
+        reason = "it ends with this value: its mount namespace would live as long as it does"
+    )]
+    Running,
+);
 
 impl Shown {
     fn at(directory: &Path, place: &Path) -> Self {
@@ -122,17 +129,9 @@ impl Shown {
         bindfs
             .args(["-f", "-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0"])
             .args([directory, place]);
-        let child = bindfs.spawn().expect("bindfs is installed (make peers)");
-        oracle::wait_until("a mount by bindfs", || place.join(".there").exists());
-        Shown(child)
-    }
-}
-
-impl Drop for Shown {
-    fn drop(&mut self) {
-        // Its mount namespace would live as long as it does.
-        self.0.kill().ok();
-        self.0.wait().ok();
+        let process = Running::quiet(&mut bindfs);
+        testkit::wait_until("a mount by bindfs", || place.join(".there").exists());
+        Shown(process)
     }
 }
 

@@ -1,7 +1,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+
+use testkit::Running;
 
 use super::*;
 
@@ -32,23 +34,11 @@ fn a_process_of_its_own() {
     }
 }
 
-/// A process, which ends with this value.
-struct Process(Child);
-
-impl Process {
-    fn start(directory: &Path, name: &str, count: u32) -> Process {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "log::directory::tests::a_process_of_its_own"]).stdout(Stdio::null());
-        command.env(CHILD, format!("{}\n{name}\n{count}", directory.display()));
-        Process(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
+/// Starts [`a_process_of_its_own`].
+fn start_process(directory: &Path, name: &str, count: u32) -> Running {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "log::directory::tests::a_process_of_its_own"]);
+    Running::quiet(command.env(CHILD, format!("{}\n{name}\n{count}", directory.display())))
 }
 
 /// Reads messages of several writers, and checks that each one's are there in order, without gaps.
@@ -76,14 +66,14 @@ fn threads_and_processes_append_and_readers_get_all_once_in_order() {
     const EACH: u32 = 60;
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| check_order(early.as_mut(), u64::from(EACH) * 6));
-        let mut processes = ["p1", "p2"].map(|name| Process::start(directory.path(), name, EACH));
+        let mut processes = ["p1", "p2"].map(|name| start_process(directory.path(), name, EACH));
         for (name, log) in [("t1", &log), ("t2", &log), ("t3", &second), ("t4", &second)] {
             scope.spawn(move || (0..EACH).for_each(|number| log.append(0, &message(name, number)).unwrap()));
         }
         let numbers = reading.join().unwrap();
         assert_eq!(numbers.len(), 6);
         assert!(numbers.values().all(|number| *number == EACH), "{numbers:?}");
-        assert!(processes.iter_mut().all(|process| process.0.wait().unwrap().success()));
+        assert!(processes.iter_mut().all(|process| process.wait().success()));
     });
     assert_eq!(log.bounds(0), Ok(0..u64::from(EACH) * 6));
     assert_eq!(log.bounds(1), Ok(0..0));
@@ -131,7 +121,7 @@ fn a_killed_writer_leaves_a_log_that_goes_on() {
     let log = DirectoryLog::create(directory.path(), 1).unwrap();
     for kill in 0..4u32 {
         let before = log.bounds(0).unwrap().end;
-        let process = Process::start(directory.path(), &format!("p{kill}"), 1_000_000);
+        let process = start_process(directory.path(), &format!("p{kill}"), 1_000_000);
         let mut reader = log.reader(0, before).unwrap();
         (0..20 + kill * 7).for_each(|_| drop(next(reader.as_mut())));
         drop(process);

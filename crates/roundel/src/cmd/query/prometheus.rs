@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn no_answer_causes_a_panic() {
         let good = br#"{"resultType":"matrix","result":[{"metric":{"__name__":"up","a":"b"},"values":[[1,"2.5"],[2e300,"NaN"]]}]}"#;
-        oracle::shake(good, 20_000, |bytes| {
+        testkit::shake(good, 20_000, |bytes| {
             if let Ok(data) = serde_json::from_slice(bytes) {
                 let _ = series(data);
             }

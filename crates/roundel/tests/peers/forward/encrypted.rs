@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use oracle::{Program, wait_until};
+use testkit::{Kind, Running, wait_until};
 
 use super::{add_token, create, directory, forwarder, metric, prometheus, settings, update, wait_for_rows};
 use crate::signer::Signer;
-use crate::wire::{Daemon, Kind};
 
 /// Writes `ca.crt`, and `server.crt` with its key for this machine.
 fn certificates(directory: &Path) -> String {
@@ -20,8 +19,8 @@ fn certificates(directory: &Path) -> String {
 fn a_roundel_with_tls_is_trusted_by_its_authority_and_shown_a_token() {
     let directory = directory();
     let trust = certificates(directory.path());
-    let mut second = Daemon::new(Kind::Stripes, &directory.path().join("second"));
-    let (port, path) = (oracle::free_port(), directory.path().display());
+    let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
+    let (port, path) = (testkit::free_port(), directory.path().display());
     second.configure(&format!(
         "[[listen]]\naddress = \"127.0.0.1:{port}\"\nanonymous = \"none\"\n\
          tls = {{ cert_file = \"{path}/server.crt\", key_file = \"{path}/server.key\" }}\n"
@@ -49,16 +48,14 @@ fn a_roundel_with_tls_is_trusted_by_its_authority_and_shown_a_token() {
 
 #[test]
 fn a_prometheus_is_written_to_over_https() {
-    if !Path::new(prometheus::PROMETHEUS).exists() {
-        return oracle::skip("prometheus is not installed (make peers)");
-    }
+    let Some(program) = prometheus::program() else { return };
     let directory = directory();
     let trust = certificates(directory.path());
     let web = directory.path().join("web.yml");
     std::fs::write(&web, "tls_server_config: { cert_file: server.crt, key_file: server.key }\n").unwrap();
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     let web = format!("--web.config.file={}", web.display());
-    let _prometheus: Program = prometheus::spawn(directory.path(), port, &[&web]);
+    let _prometheus: Running = prometheus::spawn(&program, directory.path(), port, &[&web]);
     let to = format!("https://localhost:{port}/api/v1/write");
     let (mut first, http) = forwarder(directory.path(), &to, &trust);
     let mut client = first.start();

@@ -3,19 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
-use oracle::{Program, wait_until};
+use testkit::{Running, peer, wait_until};
 
 use super::{directory, forwarder};
 
-const CARBON: &str = "/usr/bin/carbon-cache";
-
-fn start(directory: &Path, port: u16) -> Program {
+fn start(program: &Path, directory: &Path, port: u16) -> Running {
     let path = directory.display();
     let config = format!(
         "[cache]\nSTORAGE_DIR = {path}/\nLOCAL_DATA_DIR = {path}/whisper/\nCONF_DIR = {path}/\nLOG_DIR = {path}/\nPID_DIR = {path}/\n\
          MAX_CREATES_PER_MINUTE = inf\nMAX_UPDATES_PER_SECOND = 1000\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = {port}\n\
          PICKLE_RECEIVER_PORT = 0\nCACHE_QUERY_INTERFACE = 127.0.0.1\nCACHE_QUERY_PORT = {}\nENABLE_LOGROTATION = False\nUSER =\n",
-        oracle::free_port()
+        testkit::free_port()
     );
     std::fs::write(directory.join("carbon.conf"), config).unwrap();
     std::fs::write(directory.join("storage-schemas.conf"), "[all]\npattern = .*\nretentions = 10s:1d\n")
@@ -25,7 +23,7 @@ fn start(directory: &Path, port: u16) -> Program {
     let (config, pid) = (format!("{path}/carbon.conf"), format!("{path}/carbon.pid"));
     std::fs::remove_file(&pid).ok();
     let words = ["--nodaemon", "--config", &config, "--pidfile", &pid, "start"];
-    Program::start(&directory.join("carbon.log"), CARBON, &words)
+    Running::program(&directory.join("carbon.log"), program, &words)
 }
 
 /// The values of a series in the last five minutes before `until`, of those that are known.
@@ -43,11 +41,9 @@ fn values(directory: &Path, series: &str, until: u64) -> Vec<String> {
 
 #[test]
 fn a_graphite_gets_each_source_by_its_path() {
-    if !Path::new(CARBON).exists() {
-        return oracle::skip("carbon-cache is not installed (make peers)");
-    }
+    let Some(program) = peer::debian("graphite-carbon", "/usr/bin/carbon-cache") else { return };
     let directory = directory();
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     let (mut first, _http) = forwarder(directory.path(), &format!("graphite:127.0.0.1:{port}"), "");
     let mut client = first.start();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
@@ -64,7 +60,7 @@ fn a_graphite_gets_each_source_by_its_path() {
         );
     };
     send(200, "1.5:98");
-    let carbon = start(directory.path(), port);
+    let carbon = start(&program, directory.path(), port);
     send(190, "2.5:U");
     let user = "host_example/cpu/user.wsp";
     wait_until("the first values", || values(directory.path(), user, now) == ["1.500000", "2.500000"]);
@@ -72,7 +68,7 @@ fn a_graphite_gets_each_source_by_its_path() {
     send(180, "3.5:96");
     carbon.terminate();
     send(170, "4.5:95");
-    let _carbon = start(directory.path(), port);
+    let _carbon = start(&program, directory.path(), port);
     let want = ["1.500000", "2.500000", "3.500000", "4.500000"];
     wait_until("the values of the time without it", || values(directory.path(), user, now) == want);
     let idle = values(directory.path(), "host_example/cpu/idle.wsp", now);

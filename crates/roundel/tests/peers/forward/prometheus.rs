@@ -1,23 +1,26 @@
 //! Debian's Prometheus as a remote-write receiver.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use oracle::{Program, http_get, wait_until};
+use testkit::{Running, http_get, wait_until};
 
 use super::{create, directory, forwarder, metric, update};
 
-pub(super) const PROMETHEUS: &str = "/usr/bin/prometheus";
+/// Debian's; `None`, and the test is skipped, without it.
+pub(super) fn program() -> Option<PathBuf> {
+    testkit::peer::debian("prometheus", "/usr/bin/prometheus")
+}
 
-fn start(directory: &Path, port: u16) -> Program {
-    let program = spawn(directory, port, &[]);
+fn start(program: &Path, directory: &Path, port: u16) -> Running {
+    let prometheus = spawn(program, directory, port, &[]);
     wait_until("prometheus to be ready", || {
         http_get(port, "/-/ready").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     });
-    program
+    prometheus
 }
 
 /// Starts it with more options; it answers later.
-pub(super) fn spawn(directory: &Path, port: u16, more: &[&str]) -> Program {
+pub(super) fn spawn(program: &Path, directory: &Path, port: u16, more: &[&str]) -> Running {
     let config = directory.join("prometheus.yml");
     std::fs::write(&config, "global: {}\n").unwrap();
     let words = [
@@ -27,7 +30,7 @@ pub(super) fn spawn(directory: &Path, port: u16, more: &[&str]) -> Program {
         "--web.enable-remote-write-receiver".to_owned(),
     ];
     let words: Vec<&str> = words.iter().map(String::as_str).chain(more.iter().copied()).collect();
-    Program::start(&directory.join("prometheus.log"), PROMETHEUS, &words)
+    Running::program(&directory.join("prometheus.log"), program, &words)
 }
 
 /// The samples of a series, as (seconds, value).
@@ -46,11 +49,9 @@ fn samples(port: u16, query: &str, at: u64) -> Vec<(f64, String)> {
 
 #[test]
 fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
-    if !Path::new(PROMETHEUS).exists() {
-        return oracle::skip("prometheus is not installed (make peers)");
-    }
+    let Some(program) = program() else { return };
     let directory = directory();
-    let port = oracle::free_port();
+    let port = testkit::free_port();
     let to = format!("http://127.0.0.1:{port}/api/v1/write");
     let (mut first, http) = forwarder(directory.path(), &to, "");
     let mut client = first.start();
@@ -62,12 +63,12 @@ fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
     );
     assert_eq!(client.ask(&line).unwrap().status, 0);
     create(&mut client, "old.rrd");
-    let send = |client: &mut crate::wire::Client, ago: u64, values: &str| {
+    let send = |client: &mut testkit::Client, ago: u64, values: &str| {
         assert_eq!(client.ask(&format!("UPDATE net/sw1.rrd {}:{values}", now - ago)).unwrap().status, 0);
     };
     send(&mut client, 90, "1000:0.5");
     send(&mut client, 80, "2000:U");
-    let prometheus = start(directory.path(), port);
+    let prometheus = start(&program, directory.path(), port);
     wait_until("the first readings", || metric(http, "sent_total", None) == 2);
     // Years too old for it, between others.
     send(&mut client, 70, "3000:0.7");
@@ -93,7 +94,7 @@ fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
     let lines: Vec<&str> = text.lines().collect();
     std::fs::write(&file, format!("{}\n{}\n0:0\n0:0\n", lines[0], lines[1])).unwrap();
     first.start();
-    let _prometheus = start(directory.path(), port);
+    let _prometheus = start(&program, directory.path(), port);
     let want = [&want[..], &[(at(50), "5000")]].concat();
     wait_until("the last reading", || samples(port, &octets, now) == owned(&want));
 }
@@ -101,8 +102,8 @@ fn a_prometheus_gets_each_source_as_a_series_and_keeps_what_is_new() {
 #[test]
 fn a_roundel_gets_by_remote_write_what_was_pushed_to_another() {
     let directory = directory();
-    let mut second = crate::wire::Daemon::new(crate::wire::Kind::Stripes, &directory.path().join("second"));
-    let port = oracle::free_port();
+    let mut second = testkit::daemon!(testkit::Kind::Stripes, &directory.path().join("second"));
+    let port = testkit::free_port();
     second.configure(&format!(
         "[http]\nlisten = [\"127.0.0.1:{port}\"]\n\n[[create]]\npath = \"all/{{name}}\"\nstep = \"1s\"\n"
     ));
@@ -122,7 +123,7 @@ fn a_roundel_gets_by_remote_write_what_was_pushed_to_another() {
     }
     wait_until("the readings to be sent", || metric(http, "sent_total", None) == 40);
     let selector = "{__name__=~\"up|rrd_load\"}".replace('"', "%22");
-    let answer = oracle::http_get(port, &format!("/api/v1/series?match[]={selector}")).unwrap();
+    let answer = testkit::http_get(port, &format!("/api/v1/series?match[]={selector}")).unwrap();
     for labels in [
         r#"{"__name__":"up","instance":"a:1","job":"node"}"#,
         r#"{"__name__":"rrd_load","ds":"load","rrd":"net/sw1"}"#,

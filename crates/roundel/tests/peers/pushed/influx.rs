@@ -131,7 +131,7 @@ fn labels_that_end_as_names_of_files_do_are_kept_apart() {
         [("rw", ["\"zz\":\"a\"", "\"zz\":\"a.rrd\""]), ("{host=~'bar..|h'}", ["\"q\"", "\"q..\""])]
     {
         let query = query.replace('{', "%7B").replace('}', "%7D").replace('|', "%7C").replace('\'', "%27");
-        oracle::wait_until("the series to be found", || {
+        testkit::wait_until("the series to be found", || {
             let (_, answer) = receiver.request(&format!("GET /api/v1/series?match[]={query}"), &[], b"");
             labels.iter().all(|label| answer.contains(label))
         });

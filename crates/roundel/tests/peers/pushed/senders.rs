@@ -1,26 +1,16 @@
 //! Real senders: collectd, carbon-relay, and the clients that Python programs use.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use oracle::{Program, wait_for};
+use testkit::{Running, peer, wait_for};
 
 use super::Receiver;
 
-/// The interpreter that has the clients (`make peers`).
-fn python() -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_BIN_EXE_roundel")).parent()?.parent()?;
-    Some(target.join("push-peers/bin/python3")).filter(|path| path.exists())
-}
-
-/// Runs a script with these words; what it says if it fails.
+/// Runs a script with these words by the Python that has the clients; `None`, and the test is skipped, without it.
 fn run(script: &str, words: &[String]) -> Option<()> {
-    let Some(python) = python() else {
-        oracle::skip("the clients of InfluxDB, statsd and OpenTelemetry are not installed (make peers)");
-        return None;
-    };
-    let output = Command::new(python).arg("-c").arg(script).args(words).output().unwrap();
+    let output = Command::new(peer::senders()?).arg("-c").arg(script).args(words).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(())
 }
@@ -110,12 +100,6 @@ tcp.close()
     }
 }
 
-/// Telegraf of the Go module, with the plugins that are used here (`make peers`).
-fn telegraf() -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_BIN_EXE_roundel")).parent()?.parent()?;
-    Some(target.join("telegraf/telegraf")).filter(|path| path.exists())
-}
-
 /// Where it sends to, on ports of the receiver.
 fn telegraf_config(receiver: &Receiver, values: &Path) -> String {
     let Receiver { http, graphite, influx, .. } = receiver;
@@ -161,9 +145,7 @@ fn telegraf_config(receiver: &Receiver, values: &Path) -> String {
 
 #[test]
 fn telegraf_writes_by_every_output_that_it_has_for_us() {
-    let Some(telegraf) = telegraf() else {
-        return oracle::skip("Telegraf is not installed (make peers)");
-    };
+    let Some(telegraf) = peer::telegraf() else { return };
     let mut receiver = Receiver::with_precision("ns", "");
     let time = super::now() - 100;
     let values = receiver.daemon.directory().join("values");
@@ -205,8 +187,11 @@ fn has_yajl() -> bool {
 
 #[test]
 fn collectd_writes_graphite_and_influx() {
-    if !Path::new("/usr/lib/collectd/write_graphite.so").exists() || !has_yajl() {
-        return oracle::skip("collectd is not installed with what its write_http needs (make peers)");
+    if peer::debian("collectd-core", "/usr/lib/collectd/write_graphite.so").is_none() {
+        return;
+    }
+    if !has_yajl() {
+        return testkit::skip("collectd's write_http lacks Debian's package libyajl2: make peers");
     }
     let mut receiver = Receiver::start("");
     let directory = receiver.daemon.directory().join("collectd");
@@ -223,7 +208,7 @@ fn collectd_writes_graphite_and_influx() {
     );
     fs::write(&config, text).unwrap();
     let words = ["-f", "-C", config.to_str().unwrap()];
-    let _collectd = Program::start(&directory.join("output"), "/usr/sbin/collectd", &words);
+    let _collectd = Running::program(&directory.join("output"), "/usr/sbin/collectd", &words);
     receiver.last("series/collectd/peer/load/load/shortterm.rrd");
     receiver.last("series/collectd/peer/interface-lo/if_octets/rx.rrd");
     // InfluxDB's lines have the host as a tag; its JSON has the names of collectd's exporter.
@@ -233,13 +218,11 @@ fn collectd_writes_graphite_and_influx() {
 
 #[test]
 fn carbon_relay_sends_pickles() {
-    if !Path::new("/usr/bin/carbon-relay").exists() {
-        return oracle::skip("carbon-relay is not installed (make peers)");
-    }
+    let Some(program) = peer::debian("graphite-carbon", "/usr/bin/carbon-relay") else { return };
     let mut receiver = Receiver::start("");
     let directory = receiver.daemon.directory().join("relay");
     fs::create_dir_all(&directory).unwrap();
-    let (path, line, pickle) = (directory.display(), oracle::free_port(), receiver.pickle);
+    let (path, line, pickle) = (directory.display(), testkit::free_port(), receiver.pickle);
     let config = format!(
         "[relay]\nSTORAGE_DIR = {path}/\nCONF_DIR = {path}/\nLOG_DIR = {path}/\nPID_DIR = {path}/\nUSER =\nENABLE_LOGROTATION = False\n\
          LINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = {line}\nPICKLE_RECEIVER_PORT = 0\n\
@@ -255,7 +238,7 @@ fn carbon_relay_sends_pickles() {
     .unwrap();
     let (config, pid) = (format!("{path}/carbon.conf"), format!("{path}/relay.pid"));
     let words = ["--nodaemon", "--config", &config, "--pidfile", &pid, "start"];
-    let _relay = Program::start(&directory.join("relay.log"), "/usr/bin/carbon-relay", &words);
+    let _relay = Running::program(&directory.join("relay.log"), program, &words);
     let time = super::now() - 100;
     let mut stream = wait_for("carbon-relay", || std::net::TcpStream::connect(("127.0.0.1", line)).ok());
     std::io::Write::write_all(&mut stream, format!("relayed.a 1.25 {time}\nrelayed.b 7 {time}\n").as_bytes())

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use oracle::Client;
-use oracle::random::Random;
+use testkit::Client;
+use testkit::random::Random;
 
 /// RRDs, each in a directory of its own, so that all partitions have some.
 pub const RRDS: usize = 48;

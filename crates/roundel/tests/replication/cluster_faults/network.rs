@@ -26,8 +26,9 @@ fn ip(words: &str) -> bool {
 }
 
 impl Network {
-    /// `None` when this user may not make it.
+    /// `None`, and a skip is reported, when this user may not make it.
     pub fn new(nodes: usize) -> Option<Network> {
+        testkit::stale::remove_networks("rdl-", "rdl");
         let id = std::process::id();
         let mut network = Network {
             bridge: format!("rdl{id}"),
@@ -37,12 +38,15 @@ impl Network {
         };
         let (bridge, host) = (network.bridge.clone(), network.host());
         if !ip(&format!("link add {bridge} type bridge")) {
+            testkit::skip(
+                "this user may not make networks, so that nodes are paused where they should be cut off",
+            );
             return None;
         }
         assert!(ip(&format!("addr add {host}/24 dev {bridge}")));
         assert!(ip(&format!("link set {bridge} up")));
         for node in 0..nodes {
-            let name = format!("roundel-{id}-{node}");
+            let name = format!("rdl-{id}-{node}");
             assert!(ip(&format!("netns add {name}")));
             network.namespaces.push(name.clone());
             let near = format!("rdl{id}n{node}");

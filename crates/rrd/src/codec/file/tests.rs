@@ -141,7 +141,7 @@ fn what_a_file_cannot_hold_is_said() {
 
 #[test]
 fn files_that_debian_made_come_back_byte_for_byte() {
-    let mut tool = oracle::RrdTool::start().unwrap();
+    let mut tool = testkit::RrdTool::start().unwrap();
     let ds = "DS:a:GAUGE:20:U:100 DS:b:COUNTER:30:0:U DS:c:COMPUTE:a,b,+,3,*";
     let start = 1_000_000_000;
     for (index, rra) in [

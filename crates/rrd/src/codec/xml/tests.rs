@@ -44,7 +44,7 @@ fn what_was_dumped_is_restored() {
 #[test]
 fn a_dump_in_thousandths_is_refused_by_rrdtool() {
     let dumped = text(&fresh("0.1", &["DS:a:GAUGE:0.3:0:100", "RRA:AVERAGE:0.5:1:2"]));
-    let mut tool = oracle::RrdTool::start().unwrap();
+    let mut tool = testkit::RrdTool::start().unwrap();
     std::fs::write(tool.path("a.xml"), &dumped).unwrap();
     let refused = tool.run("restore a.xml a.rrd").unwrap_err();
     assert!(refused.to_string().contains("Unknown tag: units_per_second"), "{refused}");

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use collect::inventory::RrdSpec;
-use oracle::random::{Random, seeds};
 use protocol::frames;
 use protocol::frames::agent::AGENT_BODY_BYTES_MAX;
 use protocol::frames::agent::block::{BlockHead, BlockReader};
+use testkit::random::{Random, seeds};
 
 use super::*;
 

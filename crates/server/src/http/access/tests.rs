@@ -111,13 +111,10 @@ fn files_that_exporter_toolkit_refuses_are_refused() {
     assert!(missing.contains("No such file"), "{missing}");
 }
 
-/// Its own test files, of the directory that ROUNDEL_EXPORTER_TOOLKIT names (`web/testdata` of its Go module).
+/// The test files of exporter-toolkit itself.
 #[test]
 fn the_test_files_of_exporter_toolkit_itself() {
-    let Some(files) = std::env::var_os("ROUNDEL_EXPORTER_TOOLKIT") else {
-        let why = "ROUNDEL_EXPORTER_TOOLKIT names no directory with exporter-toolkit's test files";
-        return oracle::skip_unless("ROUNDEL_EXPORTER_TOOLKIT", why);
-    };
+    let Some(files) = testkit::peer::exporter_toolkit() else { return };
     let (mut good, mut bad) = (0, 0);
     for entry in std::fs::read_dir(&files).unwrap() {
         let path = entry.unwrap().path();

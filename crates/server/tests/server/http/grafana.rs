@@ -80,7 +80,7 @@ fn tables_of_infinity_have_their_columns() {
 #[test]
 fn the_interval_is_that_of_the_finest_rows_of_most() {
     let roundel = super::graphite::empty();
-    let mut client = oracle::Client::open(&roundel.socket());
+    let mut client = testkit::Client::open(&roundel.socket());
     for (name, words, want) in [
         ("a", "-s 10 DS:x:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10 RRA:AVERAGE:0.5:30:10", "10s"),
         // As many of one as of the other: the longer, so that a range has two rows of both.
@@ -91,6 +91,6 @@ fn the_interval_is_that_of_the_finest_rows_of_most() {
         let said = client.say(format!("CREATE {name}.rrd -b 1000000000 {words}"));
         assert!(said.starts_with('0'), "{said}");
         // The index is made again a moment after names have changed.
-        oracle::wait_until(want, || get(&roundel, "/grafana/dashboards").json()["interval"] == want);
+        testkit::wait_until(want, || get(&roundel, "/grafana/dashboards").json()["interval"] == want);
     }
 }

@@ -1,9 +1,9 @@
 //! Graphite's API: its shapes, its refusals, which archives answer, and the requests that Grafana's data source sends.
 
-use oracle::Client;
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use serde_json::{Value, json};
+use testkit::Client;
 
 use crate::common::Roundel;
 use crate::common::http::{get, request, send};

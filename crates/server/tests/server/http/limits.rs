@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::Roundel;
-use oracle::{Client, wait_until};
 use roundel_server::settings::LimitSettings;
+use testkit::{Client, wait_until};
 
 fn idle_after(idle: Duration) -> Roundel {
     Roundel::stripes_with(LimitSettings { idle, connections: 40, ..LimitSettings::default() })

@@ -108,7 +108,7 @@ fn names_are_found_as_soon_as_they_are_there() {
     assert_eq!((found("f"), found("new")), (1, 0));
     let mut client = Client::open(&roundel.socket());
     assert!(client.say("CREATE d/new.rrd -s 10 DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20").starts_with('0'));
-    oracle::wait_until("the new name is found", || found("new") == 1);
+    testkit::wait_until("the new name is found", || found("new") == 1);
     let tree = get(&roundel, "/api/v1/tree/d").json();
     let names: Vec<_> = tree["items"].as_array().unwrap().iter().map(|item| item["name"].clone()).collect();
     assert_eq!(names, ["d/e", "d/new.rrd", "d/x.rrd", "d/y z.rrd"]);
@@ -228,7 +228,7 @@ fn home_loads_itself_until_the_first_readings_of_this_host() {
     let mut client = Client::open(&roundel.socket());
     let create = "CREATE hosts/here/load.rrd -s 10 DS:one:GAUGE:20:0:U DS:five:GAUGE:20:0:U DS:fifteen:GAUGE:20:0:U RRA:AVERAGE:0.5:1:20";
     assert!(client.say(create).starts_with('0'));
-    oracle::wait_until("there is a graph", || home().contains("<figure"));
+    testkit::wait_until("there is a graph", || home().contains("<figure"));
     assert!(!waits(&home()), "{}", home());
 }
 
@@ -244,7 +244,7 @@ fn an_rrd_without_readings_is_late() {
         assert!(client.say(format!("UPDATE {name}.rrd {}:1", now - age)).starts_with('0'));
     }
     // Others have had no reading for years: their devices are gone.
-    oracle::wait_until("it is late", || {
+    testkit::wait_until("it is late", || {
         let status = get(&roundel, "/api/v1/status").json();
         let is_it = status["late_count"] == 1 && status["late"][0]["name"] == "late.rrd";
         is_it
@@ -314,7 +314,7 @@ fn pages_are_whole_without_script_and_hostile_names_stay_text() {
     let escaped = HOSTILE.replace('\\', "\\\\").replace(' ', "\\ ");
     let said = client.say(format!("CREATE h/{escaped} -s 10 DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20"));
     assert!(said.starts_with('0'), "{said}");
-    oracle::wait_until("the new name is found", || {
+    testkit::wait_until("the new name is found", || {
         get(&roundel, "/api/v1/search?q=script").json()["total"].as_u64() == Some(1)
     });
     let path =

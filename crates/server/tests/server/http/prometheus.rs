@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use oracle::random::Random;
-use oracle::{Client, Program};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::Anonymous;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
+use testkit::random::Random;
+use testkit::{Client, Running, peer};
 
 use super::rights::{account, daemon};
 use crate::common::Roundel;
@@ -282,27 +282,15 @@ struct Peer {
     port: u16,
     /// Before 3.0, ranges include their start.
     is_old: bool,
-    _program: Program,
+    _program: Running,
     _directory: tempfile::TempDir,
 }
 
-/// The program: what `make prometheus-peer` builds, or Debian's.
-pub(super) fn program() -> Option<PathBuf> {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/prometheus/prometheus");
-    let given = std::env::var_os("ROUNDEL_PROMETHEUS").map(PathBuf::from);
-    let candidates = given.into_iter().chain([built, PathBuf::from("/usr/bin/prometheus")]);
-    candidates.into_iter().find(|path| path.exists())
-}
-
 impl Peer {
-    /// Starts one with the rows of `roundel`.
+    /// Starts one with the rows of `roundel`; `None`, and the test is skipped, without the program.
     fn start(roundel: &Roundel) -> Option<Peer> {
-        let program = program().filter(|_| Path::new("/usr/bin/promtool").exists());
-        let Some(program) = program else {
-            assert!(std::env::var_os("ROUNDEL_PROMETHEUS_TESTS").is_none(), "prometheus is missing");
-            eprintln!("SKIPPED: Prometheus is missing (make peers): 1");
-            return None;
-        };
+        let program = peer::prometheus()?;
+        peer::debian("prometheus", "/usr/bin/promtool")?;
         let directory = tempfile::tempdir().unwrap();
         let (text, data) = (directory.path().join("rows"), directory.path().join("data"));
         std::fs::write(&text, open_metrics(roundel)).unwrap();
@@ -322,7 +310,7 @@ impl Peer {
         let version = Command::new(program).arg("--version").output().unwrap();
         let version = String::from_utf8_lossy(&[version.stdout, version.stderr].concat()).into_owned();
         let is_old = version.contains("version 2.");
-        let port = oracle::free_port();
+        let port = testkit::free_port();
         let flag = |name: &str, value: &Path| format!("--{name}={}", value.display());
         let words = [
             flag("config.file", &directory.path().join("config")),
@@ -332,9 +320,9 @@ impl Peer {
             "--enable-feature=promql-experimental-functions".to_owned(),
         ];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let program = Program::start(&directory.path().join("log"), program.to_str().unwrap(), &words);
-        oracle::wait_until("Prometheus", || {
-            oracle::http_get(port, "/-/ready").is_some_and(|answer| answer.contains("200 OK"))
+        let program = Running::program(&directory.path().join("log"), program.to_str().unwrap(), &words);
+        testkit::wait_until("Prometheus", || {
+            testkit::http_get(port, "/-/ready").is_some_and(|answer| answer.contains("200 OK"))
         });
         Peer { port, is_old, _program: program, _directory: directory }
     }
@@ -542,10 +530,7 @@ fn answers_are_those_of_prometheus() {
 #[test]
 fn prometheus_reads_our_rows() {
     let roundel = filled("RRA:AVERAGE:0.5:5:400");
-    let Some(program) = program() else {
-        eprintln!("SKIPPED: Prometheus is missing (make peers): 1");
-        return;
-    };
+    let Some(program) = peer::prometheus() else { return };
     let address = std::fs::read_to_string(roundel.path("http")).unwrap();
     let config = format!("remote_read:\n- url: http://{address}/api/v1/read\n  read_recent: true\n");
     let peer = Peer::with_data(&program, tempfile::tempdir().unwrap(), &config);

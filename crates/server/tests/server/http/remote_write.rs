@@ -1,16 +1,14 @@
 //! Remote write: what is pushed comes back by queries under the same names and labels; real senders; what is refused, and how.
 
-use std::path::Path;
-
-use oracle::{Client, Program};
 use protocol::prometheus::{Samples, compress, write_request};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::access::Anonymous;
 use roundel_server::ingest::IngestSettings;
 use roundel_server::service::CreatePolicy;
 use serde_json::Value;
+use testkit::{Client, Running};
 
-use super::prometheus::{encoded, program};
+use super::prometheus::encoded;
 use super::rights::{account, daemon, get_as, limited};
 use crate::common::Roundel;
 use crate::common::http::{Answer, get, send};
@@ -341,7 +339,7 @@ fn real_senders_are_understood() {
     let url = format!("http://{address}/api/v1/write");
     let mut running = Vec::new();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    if let Some(program) = program() {
+    if let Some(program) = testkit::peer::prometheus() {
         let version = std::process::Command::new(&program).arg("--version").output().unwrap();
         let version = String::from_utf8_lossy(&[version.stdout, version.stderr].concat()).into_owned();
         let is_new = !version.contains("version 2.");
@@ -361,12 +359,10 @@ fn real_senders_are_understood() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         running.push((
             "prometheus",
-            Program::start(&directory.path().join("prometheus.log"), program.to_str().unwrap(), &words),
+            Running::program(&directory.path().join("prometheus.log"), &program, &words),
         ));
-    } else {
-        oracle::skip("prometheus");
     }
-    if Path::new("/usr/bin/vmagent").exists() {
+    if let Some(program) = testkit::peer::debian("victoria-metrics", "/usr/bin/vmagent") {
         std::fs::write(
             path("vmagent.yml"),
             format!("global: {{scrape_interval: 1s, external_labels: {{from: vmagent}}}}\n{scrape}"),
@@ -379,23 +375,18 @@ fn real_senders_are_understood() {
             format!("-httpListenAddr={ANY_PORT}"),
         ];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        running.push((
-            "vmagent",
-            Program::start(&directory.path().join("vmagent.log"), "/usr/bin/vmagent", &words),
-        ));
-    } else {
-        oracle::skip("vmagent");
+        running.push(("vmagent", Running::program(&directory.path().join("vmagent.log"), &program, &words)));
     }
     for (from, _) in &running {
         let query = format!("/api/v1/series?match[]={}", encoded(&format!("{{from='{from}',job='own'}}")));
-        oracle::wait_until(from, || {
+        testkit::wait_until(from, || {
             let names = get(&roundel, &query).text();
             ["\"up\"", "roundel_connections_total\"", "\"scrape_duration_seconds\""]
                 .iter()
                 .all(|name| names.contains(name))
         });
         let up = format!("last_over_time(up{{from='{from}'}}[1m])");
-        oracle::wait_until("rows", || {
+        testkit::wait_until("rows", || {
             ask(&roundel, &up, now() + 15).first().is_some_and(|(_, value)| is_up(value))
         });
     }

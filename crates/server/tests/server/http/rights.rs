@@ -324,10 +324,10 @@ fn all_is_flushed_that_the_client_may_write() {
     // Who may write nothing that is there flushes nothing.
     assert!(Text::of(&whole, "writer").say("FLUSHALL").starts_with("0 "));
     assert!(Text::of(&whole, "ann").say("FLUSHALL").starts_with("0 "));
-    oracle::wait_for("the flush", || (!waiting()[0]).then_some(()));
+    testkit::wait_for("the flush", || (!waiting()[0]).then_some(()));
     assert_eq!(waiting(), [false, true, true]);
     assert!(Text::of(&whole, "root").say("FLUSHALL").starts_with("0 "));
-    oracle::wait_for("the flush of all", || (waiting() == [false; 3]).then_some(()));
+    testkit::wait_for("the flush of all", || (waiting() == [false; 3]).then_some(()));
 }
 
 #[test]

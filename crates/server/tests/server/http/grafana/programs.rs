@@ -1,10 +1,9 @@
 //! promtool and vmalert ask as their operators have them ask. vmctl cannot: Debian's (1.79) reads snapshots of a Prometheus and writes to
 //! VictoriaMetrics' own import, which we have not.
 
-use std::path::Path;
 use std::process::Command;
 
-use oracle::Program;
+use testkit::{Running, peer};
 
 use super::super::prometheus::encoded;
 use super::recorded::{SECONDS, end, filled};
@@ -17,13 +16,11 @@ fn url(roundel: &Roundel) -> String {
 
 #[test]
 fn promtool_asks_what_there_is() {
-    if !Path::new("/usr/bin/promtool").exists() {
-        return oracle::skip("promtool");
-    }
+    let Some(program) = peer::debian("prometheus", "/usr/bin/promtool") else { return };
     let roundel = filled();
     let (start, end) = ((end() - SECONDS).to_string(), end().to_string());
     let promtool = |words: &[&str]| {
-        let output = Command::new("promtool").args(words).output().unwrap();
+        let output = Command::new(&program).args(words).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
     };
@@ -50,9 +47,7 @@ fn promtool_asks_what_there_is() {
 
 #[test]
 fn vmalert_evaluates_rules_here_and_writes_back() {
-    if !Path::new("/usr/bin/vmalert").exists() {
-        return oracle::skip("vmalert");
-    }
+    let Some(program) = peer::debian("victoria-metrics", "/usr/bin/vmalert") else { return };
     let roundel = filled();
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -60,7 +55,7 @@ fn vmalert_evaluates_rules_here_and_writes_back() {
                  (last_over_time(host_load_one[1h]))\n  - alert: TooMuchFree\n    expr: last_over_time(host_memory_free[1h]) > 1\n    \
                  labels: {severity: page}\n    annotations: {summary: '{{ $labels.instance }} has {{ $value }}'}\n";
     std::fs::write(path("rules.yml"), rules).unwrap();
-    let (url, port) = (url(&roundel), oracle::free_port());
+    let (url, port) = (url(&roundel), testkit::free_port());
     let words = [
         format!("-rule={}", path("rules.yml")),
         format!("-datasource.url={url}"),
@@ -71,16 +66,16 @@ fn vmalert_evaluates_rules_here_and_writes_back() {
         format!("-httpListenAddr=127.0.0.1:{port}"),
     ];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let _vmalert = Program::start(&directory.path().join("vmalert.log"), "/usr/bin/vmalert", &words);
-    oracle::wait_until("the alert", || {
-        let alerts = oracle::http_get(port, "/api/v1/alerts").unwrap_or_default();
+    let _vmalert = Running::program(&directory.path().join("vmalert.log"), program, &words);
+    testkit::wait_until("the alert", || {
+        let alerts = testkit::http_get(port, "/api/v1/alerts").unwrap_or_default();
         alerts.contains("TooMuchFree") && alerts.contains("localhost has 409600")
     });
     for query in [
         "last_over_time({\"instance:host_load:max\",instance=\"localhost\"}[1h])",
         "last_over_time(ALERTS{alertname=\"TooMuchFree\",alertstate=\"firing\"}[1h])",
     ] {
-        oracle::wait_until(query, || {
+        testkit::wait_until(query, || {
             // A row of 15 s is complete after its end.
             let target = format!("/api/v1/query?query={}&time={}", encoded(query), end() + 120);
             let answer = get(&roundel, &target).json();

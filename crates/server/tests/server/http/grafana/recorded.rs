@@ -15,12 +15,12 @@ use collect::inventory::Inventory;
 use collect::reading::Readings;
 use collect::snmp::profile::Profiles;
 use collect::statistics::OwnRrd;
-use oracle::Client;
 use protocol::prometheus::{Samples, compress, write_request};
 use protocol::rrdcached::command::Permissions;
 use roundel_server::service::CreatePolicy;
 use roundel_server::status::StatusWatch;
 use rrd::time::Timestamp;
+use testkit::Client;
 
 use crate::common::Roundel;
 use crate::common::http::{get, send};
@@ -55,7 +55,7 @@ pub fn filled() -> Roundel {
     own(&roundel, &mut client, times());
     scraped(&roundel, &mut client);
     // The list of names is made again a moment after they have changed.
-    oracle::wait_until("all hosts", || {
+    testkit::wait_until("all hosts", || {
         get(&roundel, "/api/v1/label/instance/values").json()["data"]
             .as_array()
             .is_some_and(|all| all.len() == 5)

@@ -3,7 +3,9 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command};
+
+use crate::running::Running;
 
 /// Reads lines of arguments separated by tabs, runs them, and writes one line for each.
 ///
@@ -45,7 +47,7 @@ pub struct Exported {
 
 /// `perl` with RRDs, in a temporary directory of its own.
 pub struct Bindings {
-    child: Child,
+    _process: Running,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     directory: tempfile::TempDir,
@@ -55,19 +57,15 @@ impl Bindings {
     /// Starts it with `LC_ALL=C` and the time zone `zone`.
     pub fn start(zone: &str) -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
-        let mut child = Command::new("/usr/bin/perl")
+        let mut command = Command::new("/usr/bin/perl");
+        command
             .args(["-e", SCRIPT])
             .current_dir(directory.path())
             .env("TZ", zone)
             .env("LC_ALL", "C")
-            .env_remove("RRDCACHED_ADDRESS")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let missing = || io::Error::other("perl has no pipe");
-        let input = child.stdin.take().ok_or_else(missing)?;
-        let output = BufReader::new(child.stdout.take().ok_or_else(missing)?);
-        Ok(Bindings { child, input, output, directory })
+            .env_remove("RRDCACHED_ADDRESS");
+        let (process, input, output) = Running::piped(&mut command);
+        Ok(Bindings { _process: process, input, output, directory })
     }
 
     /// Its working directory.
@@ -127,12 +125,5 @@ impl Bindings {
                 return Err(error.to_string());
             }
         }
-    }
-}
-
-impl Drop for Bindings {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }

@@ -1,12 +1,13 @@
 //! Apache Kafka beside a test: a cluster of brokers, which can be killed, paused and started again.
 
-use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use crate::peer;
 use crate::ports::free_port;
+use crate::running::{Running, Signal};
 use crate::wait::wait_until;
 
 /// What a broker says when it answers clients.
@@ -70,64 +71,59 @@ struct Broker {
     /// From 1 on.
     number: usize,
     port: u16,
-    child: Option<Child>,
+    process: Option<Running>,
 }
 
 impl Kafka {
-    /// Starts brokers, with settings in addition to the usual ones ("name=value" each), and waits until all of them answer. `temporary` is
-    /// `CARGO_TARGET_TMPDIR`: beside it is what `make peers` fetched.
+    /// Starts brokers, with settings in addition to the usual ones ("name=value" each), and waits until all of them answer.
+    /// Returns `None`, and skips the test, if Kafka is not installed.
     ///
-    /// # Errors
-    /// When `make peers` has not fetched it, or a broker does not start.
-    pub fn start(temporary: &Path, brokers: usize, settings: &[&str]) -> io::Result<Kafka> {
-        Kafka::start_at("127.0.0.1", temporary, brokers, settings)
+    /// # Panics
+    /// When a broker does not start.
+    #[must_use]
+    pub fn start(brokers: usize, settings: &[&str]) -> Option<Kafka> {
+        Kafka::start_on("127.0.0.1", brokers, settings, |_, _| {})
     }
 
-    /// The same, for clients that reach this machine at another address of IPv4.
+    /// As [`Kafka::start`], for clients that reach this machine at an address of IPv4. `disk` gets the number of each broker and
+    /// its data directory, which is still empty, to mount something there.
     ///
-    /// # Errors
+    /// # Panics
     /// As [`Kafka::start`].
-    pub fn start_at(host: &str, temporary: &Path, brokers: usize, settings: &[&str]) -> io::Result<Kafka> {
-        Kafka::start_on(host, temporary, brokers, settings, |_, _| {})
-    }
-
-    /// The same; `disk` is told the number of each broker and its data directory, which is empty still, to mount something there.
-    ///
-    /// # Errors
-    /// As [`Kafka::start`].
+    #[must_use]
     pub fn start_on(
         host: &str,
-        temporary: &Path,
         brokers: usize,
         settings: &[&str],
         mut disk: impl FnMut(usize, &Path),
-    ) -> io::Result<Kafka> {
+    ) -> Option<Kafka> {
         let doors = Doors::default();
-        Kafka::start_with(temporary, Setup { host, brokers, settings, doors: &doors, disk: &mut disk })
+        Kafka::start_with(Setup { host, brokers, settings, doors: &doors, disk: &mut disk })
     }
 
     /// One broker with more doors than the usual one, which asks nothing.
     ///
-    /// # Errors
+    /// # Panics
     /// As [`Kafka::start`].
-    pub fn start_guarded(temporary: &Path, doors: &Doors<'_>, settings: &[&str]) -> io::Result<Kafka> {
+    #[must_use]
+    pub fn start_guarded(doors: &Doors<'_>, settings: &[&str]) -> Option<Kafka> {
         let host = "127.0.0.1";
-        Kafka::start_with(temporary, Setup { host, brokers: 1, settings, doors, disk: &mut |_, _| {} })
+        Kafka::start_with(Setup { host, brokers: 1, settings, doors, disk: &mut |_, _| {} })
     }
 
-    fn start_with(temporary: &Path, setup: Setup<'_>) -> io::Result<Kafka> {
+    fn start_with(setup: Setup<'_>) -> Option<Kafka> {
+        let installed = peer::kafka()?;
+        Some(Kafka::start_installed(installed, setup).expect("the brokers of Kafka start"))
+    }
+
+    fn start_installed(installed: PathBuf, setup: Setup<'_>) -> io::Result<Kafka> {
         let Setup { host, brokers, settings, doors, disk } = setup;
-        let installed = temporary.parent().unwrap_or(temporary).join("kafka");
-        if !installed.join("installed.xml").exists() {
-            let text = format!("{} is not complete: make peers fetches Kafka's broker", installed.display());
-            return Err(io::Error::other(text));
-        }
         let (directory, host) = (tempfile::tempdir()?, host.to_string());
         let mut kafka = Kafka { installed, directory, brokers: Vec::new(), host };
         let controllers: Vec<u16> = (0..brokers).map(|_| free_port()).collect();
         let cluster = random_id();
         for number in 1..=brokers {
-            let broker = Broker { number, port: free_port(), child: None };
+            let broker = Broker { number, port: free_port(), process: None };
             kafka.write_settings(&broker, &controllers, doors, settings)?;
             let data = kafka.path("data", number);
             std::fs::create_dir(&data)?;
@@ -152,10 +148,7 @@ impl Kafka {
 
     /// Kills a broker (`kill -9`). Their numbers begin at 1.
     pub fn kill(&mut self, number: usize) {
-        if let Some(mut child) = self.brokers[number - 1].child.take() {
-            child.kill().ok();
-            child.wait().ok();
-        }
+        self.brokers[number - 1].process = None;
     }
 
     /// Starts a broker that was killed, and waits until it answers. Of several, most of which were killed, none answers alone: [`Kafka::start_again`].
@@ -170,8 +163,8 @@ impl Kafka {
 
     /// Whether a broker runs: one whose disk has no room left ends by itself.
     pub fn runs(&mut self, number: usize) -> bool {
-        let child = self.brokers[number - 1].child.as_mut();
-        child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        let process = self.brokers[number - 1].process.as_mut();
+        process.is_some_and(|process| process.ended().is_none())
     }
 
     /// Starts those that were killed, all at once, and waits until they answer.
@@ -179,7 +172,7 @@ impl Kafka {
     /// # Errors
     /// When one cannot be started.
     pub fn restart_all(&mut self) -> io::Result<()> {
-        let killed = |kafka: &Kafka, index: &usize| kafka.brokers[*index].child.is_none();
+        let killed = |kafka: &Kafka, index: &usize| kafka.brokers[*index].process.is_none();
         let killed: Vec<usize> = (0..self.brokers.len()).filter(|index| killed(self, index)).collect();
         killed.iter().try_for_each(|index| self.spawn(*index))?;
         killed.into_iter().for_each(|index| self.wait_until_started(index));
@@ -196,18 +189,16 @@ impl Kafka {
 
     /// Stops a broker in the middle of what it does: its connections stay, and nothing answers.
     pub fn pause(&self, number: usize) {
-        self.signal(number, "STOP");
+        self.signal(number, Signal::STOP);
     }
 
     /// Lets a paused broker go on.
     pub fn resume(&self, number: usize) {
-        self.signal(number, "CONT");
+        self.signal(number, Signal::CONT);
     }
 
-    fn signal(&self, number: usize, signal: &str) {
-        let child = self.brokers[number - 1].child.as_ref().expect("the broker runs");
-        let done = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
-        assert!(done.is_ok_and(|status| status.success()), "kill -{signal}");
+    fn signal(&self, number: usize, signal: Signal) {
+        self.brokers[number - 1].process.as_ref().expect("the broker runs").signal(signal);
     }
 
     fn path(&self, kind: &str, number: usize) -> PathBuf {
@@ -287,38 +278,29 @@ impl Kafka {
 
     fn spawn(&mut self, index: usize) -> io::Result<()> {
         let number = self.brokers[index].number;
-        let log = File::create(self.path("log", number))?;
+        let log = self.path("log", number);
+        // An earlier start of the broker says that it has started, too.
+        if log.exists() {
+            std::fs::remove_file(&log)?;
+        }
         let mut command = self.java("kafka.Kafka");
-        command.arg(self.path("settings", number)).stderr(log.try_clone()?).stdout(log);
-        self.brokers[index].child = Some(command.spawn()?);
+        command.arg(self.path("settings", number));
+        self.brokers[index].process = Some(Running::start(&mut command, log));
         Ok(())
     }
 
     /// # Panics
     /// When it does not start, with the end of its log.
     fn wait_until_started(&mut self, index: usize) {
-        let path = self.path("log", self.brokers[index].number);
-        let child = self.brokers[index].child.as_mut().expect("it was started");
+        let broker = self.brokers[index].process.as_mut().expect("it was started");
         wait_until("a broker of Kafka to start", || {
-            let log = std::fs::read_to_string(&path).unwrap_or_default();
-            if let Ok(Some(status)) = child.try_wait() {
+            let log = broker.log();
+            if let Some(status) = broker.ended() {
                 let last: Vec<&str> = log.lines().rev().take(20).collect();
                 panic!("a broker ended ({status}); the end of its log, backwards: {last:#?}");
             }
             log.contains(STARTED)
         });
-    }
-}
-
-impl Drop for Kafka {
-    fn drop(&mut self) {
-        // All first, so that none of them spends time on the loss of another.
-        for child in self.brokers.iter_mut().filter_map(|broker| broker.child.as_mut()) {
-            child.kill().ok();
-        }
-        for child in self.brokers.iter_mut().filter_map(|broker| broker.child.as_mut()) {
-            child.wait().ok();
-        }
     }
 }
 

@@ -43,7 +43,8 @@ impl Random {
 }
 
 /// The seeds of a test: only `ROUNDEL_SEED`, or as many as `ROUNDEL_SEEDS` says (`5000`, or `10x` for ten times the
-/// usual number), or those from one to before another (`5000..8000`), or the usual number.
+/// usual number, or `0.5x` for half of it, at least one), or those from one to before another (`5000..8000`), or the usual
+/// number.
 ///
 /// # Panics
 /// If one of the variables is not a number.
@@ -60,9 +61,15 @@ pub fn seeds(usual: u64) -> Range<u64> {
         return number(from)..number(to);
     }
     0..match many.strip_suffix('x') {
-        Some(times) => usual * number(times),
+        Some(times) => scaled(usual, times),
         None => number(&many),
     }
+}
+
+/// `usual` multiplied by a decimal number, rounded up, so that a test always runs.
+fn scaled(usual: u64, times: &str) -> u64 {
+    let times: f64 = times.parse().unwrap_or_else(|_| panic!("{times:?} is no multiple of seeds"));
+    (usual as f64 * times).ceil() as u64
 }
 
 /// Runs a test with each of its [`seeds`]; says which one failed.
@@ -311,5 +318,15 @@ fn value(random: &mut Random, kind: &str, counter: &mut u128, calm: bool) -> Str
             2 => format!("{}.{:02}", random.below(1000), random.below(100)),
             _ => format!("{:e}", random.below(1 << 60) as f64 / 1e9),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scaled;
+
+    #[test]
+    fn a_part_of_the_seeds_is_at_least_one() {
+        assert_eq!([scaled(1, "0.5"), scaled(5, "0.5"), scaled(8, "0.25"), scaled(3, "10")], [1, 3, 2, 30]);
     }
 }

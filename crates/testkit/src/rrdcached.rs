@@ -3,8 +3,9 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use crate::running::Running;
 use crate::wait::wait_until;
 
 /// A command that starts it in the foreground with options; it writes files only when asked (`-w`, `-f`). Times are UTC.
@@ -21,7 +22,7 @@ pub fn rrdcached(base: &Path, socket: &Path, pid: &Path, options: &[&str]) -> Co
 /// Debian's daemon; it ends with this value.
 #[derive(Debug)]
 pub struct Rrdcached {
-    child: Child,
+    _process: Running,
     base: PathBuf,
     socket: PathBuf,
     _directory: tempfile::TempDir,
@@ -31,7 +32,10 @@ impl Rrdcached {
     /// Starts it over a directory of its own, with options in addition to those of [`rrdcached`].
     ///
     /// # Errors
-    /// When it is not installed, or no directory can be made.
+    /// When no directory can be made.
+    ///
+    /// # Panics
+    /// When it is not installed.
     pub fn start(options: &[&str]) -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
         let base = directory.path().join("base");
@@ -50,8 +54,8 @@ impl Rrdcached {
     fn in_directory(directory: tempfile::TempDir, base: PathBuf, options: &[&str]) -> io::Result<Self> {
         let socket = directory.path().join("sock");
         let mut command = rrdcached(&base, &socket, &directory.path().join("pid"), options);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let daemon = Rrdcached { child, base, socket, _directory: directory };
+        let daemon =
+            Rrdcached { _process: Running::quiet(&mut command), base, socket, _directory: directory };
         wait_until("rrdcached to listen", || UnixStream::connect(&daemon.socket).is_ok());
         Ok(daemon)
     }
@@ -66,12 +70,5 @@ impl Rrdcached {
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
-    }
-}
-
-impl Drop for Rrdcached {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }

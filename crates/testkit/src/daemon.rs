@@ -1,16 +1,13 @@
-//! For tests that talk to daemons: processes that end with the test.
+//! A daemon over a directory of the test: ours in two layouts, or Debian's rrdcached.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-// Each test program uses a part of it.
-#![allow(dead_code)]
-
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 
-pub use oracle::{Client, DEADLINE};
+use rustix::process::Signal;
+
+use crate::{Client, DEADLINE, Running, send_signal};
 
 /// The daemon of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,28 +21,47 @@ pub enum Kind {
 }
 
 /// A daemon over a directory; killed when dropped.
+#[derive(Debug)]
 pub struct Daemon {
+    executable: PathBuf,
     kind: Kind,
     directory: PathBuf,
     tcp_port: u16,
     more_settings: String,
-    child: Option<Child>,
+    process: Option<Running>,
+}
+
+/// Returns a [`Daemon`] of this package's executable `roundel` that is not started yet: of a kind, over a directory.
+#[macro_export]
+macro_rules! daemon {
+    ($kind:expr, $directory:expr) => {
+        $crate::Daemon::new(env!("CARGO_BIN_EXE_roundel"), $kind, $directory)
+    };
 }
 
 impl Daemon {
-    /// A daemon that is not started yet; creates the directory.
-    pub fn new(kind: Kind, directory: &Path) -> Self {
-        fs::create_dir_all(directory.join("rrd")).unwrap();
+    /// Returns a daemon that is not started yet; creates the directory. Tests of the package `roundel` use [`daemon!`](crate::daemon!).
+    ///
+    /// `ROUNDEL_EXECUTABLE` may name another program than `executable` that takes `serve --config FILE`.
+    ///
+    /// # Panics
+    /// If the directory cannot be created.
+    #[must_use]
+    pub fn new(executable: impl Into<PathBuf>, kind: Kind, directory: &Path) -> Self {
+        fs::create_dir_all(directory.join("rrd")).expect("the directory can be made");
+        let given = std::env::var_os("ROUNDEL_EXECUTABLE").map(PathBuf::from);
         Daemon {
+            executable: given.unwrap_or_else(|| executable.into()),
             kind,
-            directory: directory.canonicalize().unwrap(),
-            tcp_port: oracle::free_port(),
+            directory: directory.canonicalize().expect("the directory is there"),
+            tcp_port: crate::free_port(),
             more_settings: String::new(),
-            child: None,
+            process: None,
         }
     }
 
     /// Its socket.
+    #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.directory.join("sock")
     }
@@ -56,16 +72,19 @@ impl Daemon {
     }
 
     /// Its port on 127.0.0.1.
+    #[must_use]
     pub fn tcp_port(&self) -> u16 {
         self.tcp_port
     }
 
     /// The tree of placeholders.
+    #[must_use]
     pub fn base(&self) -> PathBuf {
         self.directory.join("rrd")
     }
 
     /// Its directory.
+    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -82,9 +101,7 @@ impl Daemon {
     /// As `spawn`, with the test's own command, which must make it listen at [`Daemon::socket`].
     pub fn spawn_as(&mut self, mut command: Command) {
         fs::remove_file(self.socket()).ok();
-        let log = File::options().create(true).append(true).open(self.directory.join("log")).unwrap();
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        self.child = Some(command.spawn().unwrap());
+        self.process = Some(Running::start(&mut command, self.directory.join("log")));
     }
 
     /// Starts it and waits until it answers.
@@ -94,6 +111,9 @@ impl Daemon {
     }
 
     /// Waits until a spawned daemon answers PING.
+    ///
+    /// # Panics
+    /// If it ends, or does not answer within [`DEADLINE`].
     pub fn wait_for_answer(&mut self) -> Client {
         let start = Instant::now();
         loop {
@@ -102,49 +122,52 @@ impl Daemon {
             {
                 return client;
             }
-            let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
+            let ended = self.process.as_mut().and_then(Running::ended);
             if ended.is_some() || start.elapsed() > DEADLINE {
                 panic!("the daemon does not answer ({ended:?}): {}", self.log());
             }
-            thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(std::time::Duration::from_millis(2));
         }
     }
 
     /// Its output.
+    #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
     /// The process's number.
+    ///
+    /// # Panics
+    /// If it does not run.
+    #[must_use]
     pub fn process(&self) -> u32 {
-        self.child.as_ref().expect("the daemon runs").id()
+        self.process.as_ref().expect("the daemon runs").id()
     }
 
-    /// Releases the process, to be killed by the caller.
-    pub fn take(&mut self) -> Child {
-        self.child.take().expect("the daemon runs")
+    /// Releases the process to the caller.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn take(&mut self) -> Running {
+        self.process.take().expect("the daemon runs")
     }
 
     /// kill -9.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().ok();
-            child.wait().ok();
-        }
+        self.process = None;
     }
 
     fn rrdcached(&self) -> Command {
         let options = ["-B", "-R", "-t", "1", "-l", &format!("127.0.0.1:{}", self.tcp_port)];
-        oracle::rrdcached(&self.base(), &self.socket(), &self.directory.join("pid"), &options)
+        crate::rrdcached(&self.base(), &self.socket(), &self.directory.join("pid"), &options)
     }
 
-    /// `ROUNDEL_EXECUTABLE` may name another program that takes `serve --config FILE`.
     /// The command that starts our daemon with its settings.
+    #[must_use]
     pub fn roundel(&self) -> Command {
-        let program =
-            std::env::var("ROUNDEL_EXECUTABLE").unwrap_or_else(|_| env!("CARGO_BIN_EXE_roundel").to_string());
         let config = self.write_config();
-        let mut command = Command::new(program);
+        let mut command = Command::new(&self.executable);
         command.args(["serve", "--config"]).arg(config).env("TZ", "UTC").env("LC_ALL", "C");
         command
     }
@@ -152,7 +175,7 @@ impl Daemon {
     /// Writes its `roundel.toml`, and has the process read it.
     pub fn reload(&self) {
         self.write_config();
-        hang_up(self.process());
+        send_signal(self.process(), Signal::HUP);
     }
 
     fn write_config(&self) -> PathBuf {
@@ -166,19 +189,7 @@ impl Daemon {
             port = self.tcp_port,
             more = self.more_settings,
         );
-        fs::write(&config, text).unwrap();
+        fs::write(&config, text).expect("the configuration can be written");
         config
-    }
-}
-
-/// SIGHUP.
-pub fn hang_up(process: u32) {
-    let process = rustix::process::Pid::from_raw(process as i32).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::HUP).unwrap();
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

@@ -1,0 +1,250 @@
+//! A process that ends with the test.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
+
+use crate::wait::{DEADLINE, wait_for};
+
+/// A process that a test has started. It is killed with the processes that it has started, and reaped, when dropped.
+///
+/// It stays in the process group of the test, so that whoever kills that group, as cargo-nextest does after a timeout, kills
+/// it, too.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    log: Option<PathBuf>,
+}
+
+impl Running {
+    /// Starts a process without input and output.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn quiet(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running { child: spawn(command), log: None }
+    }
+
+    /// Starts a process without input, and with its output at the end of a file.
+    ///
+    /// # Panics
+    /// If the file cannot be written or the process does not start.
+    #[must_use]
+    pub fn start(command: &mut Command, log: impl Into<PathBuf>) -> Self {
+        let log = log.into();
+        let file = File::options().create(true).append(true).open(&log).expect("the log can be written");
+        let copy = file.try_clone().expect("a descriptor can be copied");
+        command.stdin(Stdio::null()).stdout(copy).stderr(file);
+        Running { child: spawn(command), log: Some(log) }
+    }
+
+    /// Starts a process that the test talks to: returns it with its input and its output.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn piped(command: &mut Command) -> (Self, ChildStdin, BufReader<ChildStdout>) {
+        let mut child = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+        let input = child.stdin.take().expect("the process has an input");
+        let output = child.stdout.take().expect("the process has an output");
+        (Running { child, log: None }, input, BufReader::new(output))
+    }
+
+    /// Starts a program with these words in the C locale, and with its output at the end of a file.
+    ///
+    /// # Panics
+    /// As [`Running::start`].
+    #[must_use]
+    pub fn program(log: &Path, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Self {
+        Running::start(Command::new(program).args(words).env("LC_ALL", "C"), log)
+    }
+
+    /// The number of the process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns all output so far; nothing if it goes to no file.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.log.as_ref().and_then(|log| fs::read(log).ok()).map_or_else(String::new, |bytes| {
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+        })
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Panics
+    /// If the process is not there.
+    pub fn signal(&self, signal: Signal) {
+        send_signal(self.id(), signal);
+    }
+
+    /// Returns the exit status once the process has ended.
+    ///
+    /// # Panics
+    /// If the system cannot say.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
+    }
+
+    /// Waits for the end of the process.
+    ///
+    /// # Panics
+    /// After [`DEADLINE`], with the output.
+    pub fn wait(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        wait_for("a process to end", || {
+            assert!(begun.elapsed() < DEADLINE, "the process does not end: {}", self.log());
+            self.ended()
+        })
+    }
+
+    /// Asks the process to end by SIGTERM, so that it writes what it holds, and waits.
+    ///
+    /// # Panics
+    /// As [`Running::wait`].
+    pub fn terminate(mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    /// As [`Running::terminate`]; returns all output.
+    ///
+    /// # Panics
+    /// As [`Running::wait`].
+    pub fn stop(mut self) -> String {
+        self.signal(Signal::TERM);
+        self.wait();
+        self.log()
+    }
+
+    /// Kills the process and the processes that it has started (`kill -9`).
+    pub fn kill(mut self) {
+        self.kill_family();
+    }
+
+    /// Looks until `found` gives something.
+    ///
+    /// # Panics
+    /// If the process ends before, or after [`DEADLINE`], with the output.
+    pub fn wait_for<T>(&mut self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+        let begun = Instant::now();
+        wait_for(what, || {
+            found().or_else(|| {
+                let ended = self.ended();
+                assert!(
+                    ended.is_none() && begun.elapsed() < DEADLINE,
+                    "waited for {what}; the process: {ended:?}: {}",
+                    self.log()
+                );
+                None
+            })
+        })
+    }
+
+    fn kill_family(&mut self) {
+        // The number of a process that was reaped may be another one's by now.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // Stopped, it makes no more children.
+            let id = Pid::from_child(&self.child);
+            kill_process(id, Signal::STOP).ok();
+            let mut family = Vec::new();
+            add_descendants(self.id(), &mut family);
+            self.child.kill().ok();
+            for process in family {
+                kill_process(process, Signal::KILL).ok();
+            }
+        }
+        self.child.wait().ok();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill_family();
+    }
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command.spawn().unwrap_or_else(|error| panic!("{command:?} does not start: {error}"))
+}
+
+/// Kills the daemon whose number is in a file when dropped: a daemon in the background, which has left its test.
+#[derive(Debug)]
+pub struct PidFile(pub PathBuf);
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        let number = fs::read_to_string(&self.0).unwrap_or_default();
+        if let Some(process) = number.trim().parse().ok().and_then(Pid::from_raw) {
+            kill_process(process, Signal::KILL).ok();
+        }
+    }
+}
+
+/// Sends a signal to a process.
+///
+/// # Panics
+/// If the process is not there.
+pub fn send_signal(process: u32, signal: Signal) {
+    let id = Pid::from_raw(process as i32).expect("a process has a number");
+    kill_process(id, signal).unwrap_or_else(|error| panic!("{signal:?} to process {process}: {error}"));
+}
+
+/// Adds the children of a process, and theirs.
+fn add_descendants(process: u32, family: &mut Vec<Pid>) {
+    for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()) {
+            family.extend(Pid::from_raw(child));
+            add_descendants(child.unsigned_abs(), family);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait_until;
+
+    #[test]
+    fn a_process_ends_with_its_children() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let script = "sh -c 'sleep 600 & echo $!; wait' & wait";
+        let mut shell = Running::start(Command::new("sh").args(["-c", script]), &log);
+        let sleep = shell.wait_for("a number", || {
+            let text = fs::read_to_string(&log).ok()?;
+            text.strip_suffix('\n').map(str::to_string)
+        });
+        let is_there = || {
+            let state = fs::read_to_string(format!("/proc/{sleep}/stat")).unwrap_or_default();
+            state.contains("(sleep)") && !state.contains(") Z ")
+        };
+        assert!(is_there());
+        drop(shell);
+        wait_until("the end of sleep", || !is_there());
+    }
+
+    #[test]
+    fn a_process_is_asked_to_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let words = ["-c", "trap 'echo good; exit 3' TERM; echo begun; while :; do sleep 0.01; done"];
+        let mut shell = Running::program(&directory.path().join("log"), "sh", &words);
+        shell.wait_for("its begin", || {
+            fs::read_to_string(directory.path().join("log")).ok().filter(|text| text.contains("begun"))
+        });
+        assert_eq!(shell.terminate().code(), Some(3));
+        assert_eq!(fs::read_to_string(directory.path().join("log")).unwrap(), "begun\ngood\n");
+    }
+}

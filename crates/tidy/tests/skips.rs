@@ -1,0 +1,63 @@
+//! Tests that cannot run say so by `testkit::skip`, and what tests start can be ended with them.
+
+use roundel_tidy::{files, sources};
+
+/// The part of a source file that is tests.
+fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
+    if name.contains("/tests/") || name.ends_with("/tests.rs") {
+        return text;
+    }
+    text.find("#[cfg(test)]").map_or("", |at| &text[at..])
+}
+
+/// Whether a test looks for something, or prints, and then just returns: it passes without a trace.
+fn returns_in_silence(line: &str, next: &str) -> bool {
+    let (line, next) = (line.trim(), next.trim());
+    let looks = [".exists()", ".is_file()", ".is_dir()"].iter().any(|word| line.contains(word));
+    let guards = line.starts_with("if ") && line.ends_with('{') && looks;
+    let prints = line.starts_with("println!(") || line.starts_with("eprintln!(");
+    (guards || prints) && next == "return;"
+}
+
+#[test]
+fn one_function_skips() {
+    // Put together here, so that this file does not find itself.
+    let word = ["SKIP", "PED"].concat();
+    for (name, text) in files(&["crates"], &[".rs", ".sh", ".mjs", ".py", ".pl", ".c", ".rb", ".php"]) {
+        assert!(!text.contains(&word), "{name} says {word} by itself: call testkit::skip");
+    }
+    for (name, text) in sources() {
+        let tests = tests_of(&name, &text);
+        for (line, next) in tests.lines().zip(tests.lines().skip(1)) {
+            let is_silent = returns_in_silence(line, next);
+            assert!(
+                !is_silent,
+                "{name}: a test returns after {line:?}: call testkit::skip or use testkit::peer"
+            );
+        }
+    }
+}
+
+#[test]
+fn processes_stay_in_the_group_of_their_test() {
+    // Put together here, so that this file does not find itself.
+    let words = [["process", "_group("].concat(), ["set", "sid"].concat()];
+    for (name, text) in sources() {
+        for line in tests_of(&name, &text).lines() {
+            // munin-node is told not to leave the group.
+            let leaves = words.iter().any(|word| line.contains(word)) && !line.contains("background 0");
+            assert!(
+                !leaves,
+                "{name}: a process leaves the group of its test, which is killed after a timeout: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn silent_returns_are_found() {
+    assert!(returns_in_silence("    if !path.exists() {", "        return;"));
+    assert!(returns_in_silence("eprintln!(\"not run\");", "return;"));
+    assert!(!returns_in_silence("if path.exists() {", "return Some(path);"));
+    assert!(!returns_in_silence("if peer::moto().is_none() {", "return;"));
+}
