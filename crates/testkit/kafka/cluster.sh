@@ -9,11 +9,11 @@
 # Ports of 127.0.0.1 from CLUSTER_PORT (21000) on: brokers +1 to +3, their controllers +11 to +13, nodes among themselves +21 to +24, clients +31 to +34,
 # pages +41 to +44, the S3 server +51.
 set -eu
-kafka=$(cd "$1" && pwd)
-programs=$(cd "$2" && pwd)
+kafka=$(cd "$1" && pwd -P)
+programs=$(cd "$2" && pwd -P)
 PATH=$programs:$PATH
 mkdir -p "$3"
-work=$(cd "$3" && pwd)
+work=$(cd "$3" && pwd -P)
 port=${CLUSTER_PORT:-21000}
 rm -rf "$work"/*
 cd "$work"

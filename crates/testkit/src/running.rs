@@ -13,8 +13,7 @@ use crate::wait::{DEADLINE, wait_for};
 
 /// A process that a test has started. It is killed with the processes that it has started, and reaped, when dropped.
 ///
-/// It stays in the process group of the test, so that whoever kills that group, as cargo-nextest does after a timeout, kills
-/// it, too.
+/// The process stays in the process group of the test: cargo-nextest kills that group when the test takes too long.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
