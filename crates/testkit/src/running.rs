@@ -230,7 +230,8 @@ mod tests {
             let state = fs::read_to_string(format!("/proc/{sleep}/stat")).unwrap_or_default();
             state.contains("(sleep)") && !state.contains(") Z ")
         };
-        assert!(is_there());
+        // A number is there before the shell has become the program.
+        wait_until("the start of sleep", is_there);
         drop(shell);
         wait_until("the end of sleep", || !is_there());
     }
