@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use testkit::{RrdTool, Running, http_get, peer, wait_until};
+use testkit::{RrdTool, Running, http_get, peer, wait_for, wait_until};
 
 use super::store::{roundel, try_roundel};
 
@@ -250,10 +250,11 @@ fn a_running_daemon_gets_the_past_of_what_it_has() {
     std::fs::write(&file, config).unwrap();
     let words = ["serve", "--config", file.to_str().unwrap()];
     let daemon = Running::program(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
-    wait_until("the daemon to listen", || directory.join("sock").exists());
+    // The socket is in the tree a moment before the daemon listens.
+    let connect = || UnixStream::connect(directory.join("sock")).ok();
+    let mut stream = wait_for("the daemon to listen", connect);
     let start = 1_700_000_040;
     std::fs::write(directory.join("dump.txt"), open_metrics(start)).unwrap();
-    let mut stream = UnixStream::connect(directory.join("sock")).unwrap();
     let mut answers = BufReader::new(stream.try_clone().unwrap());
     let mut say = |line: String| {
         writeln!(stream, "{line}").unwrap();

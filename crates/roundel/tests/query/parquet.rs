@@ -115,7 +115,8 @@ fn a_daemon_is_asked_and_has_sinks() {
     std::fs::write(&file, config).unwrap();
     let words = ["serve", "--config", file.to_str().unwrap()];
     let daemon = Running::program(&directory.join("log"), env!("CARGO_BIN_EXE_roundel"), &words);
-    wait_until("the daemon to listen", || directory.join("sock").exists());
+    // The socket is in the tree a moment before the daemon listens.
+    wait_until("the daemon to listen", || UnixStream::connect(directory.join("sock")).is_ok());
     let export = ["export", "--all", "--from", "unix:sock", "--to", "parquet:out", "--archives", "all"];
     roundel(&directory, &export, &[]);
     check_rows(&parse(&run(&python, DUCKDB, &directory)), &store.rows());
