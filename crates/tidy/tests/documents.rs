@@ -87,6 +87,24 @@ fn ci_runs_what_the_readme_says() {
     }
 }
 
+/// Each test that the configuration of cargo-nextest leaves out of `make test` has a row in CONTRIBUTING.md, and the other way about.
+#[test]
+fn tests_that_make_test_leaves_out_are_listed() {
+    let (config, page) = (read(".config/nextest.toml"), read("CONTRIBUTING.md"));
+    let filter = config.split("\"\"\"").nth(1).expect("the filter of the default profile");
+    let left_out: Vec<&str> = filter
+        .lines()
+        .map(|line| line.trim().trim_start_matches("| "))
+        .filter(|line| line.contains("binary_id("))
+        .map(|line| line.split_once("test(/^").map_or(line, |(_, test)| test.trim_end_matches("/))")))
+        .collect();
+    let table = page.split("| only in `make test-all` | why |").nth(1).expect("the table");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let listed: Vec<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    assert!(left_out.len() > 3);
+    assert_eq!(left_out, listed);
+}
+
 #[test]
 fn paths_are_found_in_text() {
     let found = paths_named("see `crates/rrd/src/lib.rs`, `make test`, `a/b` and `docs/*.md`");
