@@ -43,8 +43,9 @@ fn programs_reach_a_cluster_through_placeholders() {
     }
     let (at_a, at_b) = (a.base().join("host-3/x.rrd"), b.base().join("host-3/x.rrd"));
     wait_until("the other node's placeholders", || b.base().join("host-15/x.rrd").exists() && at_b.exists());
+    // The file is there a moment before it has its length.
     let length = fs::metadata(&at_a).unwrap().len();
-    assert_eq!(fs::metadata(&at_b).unwrap().len(), length);
+    wait_until("the placeholder's length", || fs::metadata(&at_b).unwrap().len() == length);
 
     // The C library finds its daemon by the placeholder, whichever node leads the RRD.
     for second in 1..9 {
