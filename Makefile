@@ -72,7 +72,7 @@ test: peers variants
 	ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.5x} $(NEXTEST) $(EVERYTHING)
 	@sh peers/skipped.sh $(TARGET)/skipped.txt
 
-# What a change breaks rarely, so `make check` leaves it out: the default build, which lacks optional features, the fuzz targets, the
+# Rarely broken by a change, so `make check` leaves it out: the default build, which lacks optional features, the fuzz targets, the
 # documentation's links.
 variants:
 	$(CARGO) test --locked -p roundel --test features

@@ -23,7 +23,7 @@ rm -rf "$root"
 echo "a new root of Debian $VERSION_CODENAME in $root"
 debootstrap --variant=minbase --include=ca-certificates,git,make,g++,cmake,procps "$VERSION_CODENAME" "$root" \
   http://deb.debian.org/debian >"$target/fresh.log" 2>&1 || fail "debootstrap failed; see $target/fresh.log"
-# How this machine reaches the registries.
+# This machine's settings of the registries.
 cp -r /etc/apt/apt.conf.d /etc/apt/sources.list* "$root/etc/apt/"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
   [ ! -e "$file" ] || cp -L --parents "$file" "$root"

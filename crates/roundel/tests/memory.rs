@@ -41,7 +41,7 @@ struct Attacked {
     memory: u64,
     http: u16,
     at_rest: u64,
-    /// Without the program's own pages, of which more are in memory once more of the program has run.
+    /// Memory at rest without the program's own pages: their number grows as more of the program runs.
     anonymous_at_rest: u64,
     _place: tempfile::TempDir,
 }

@@ -1,5 +1,5 @@
-//! In place of `cluster.rs` in a build without the feature `cluster`: types of which no value exists, as no configuration with
-//! `[cluster]` is accepted.
+//! In place of `cluster.rs` in a build without the feature `cluster`: types without values, because the daemon accepts no
+//! configuration with `[cluster]`.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -22,7 +22,7 @@ impl Node {
         match self.0 {}
     }
 
-    /// Whatever is wanted of it.
+    /// Returns a value of any type, because no node exists.
     pub fn never<T>(&self) -> T {
         match self.0 {}
     }
@@ -33,7 +33,7 @@ impl Node {
     }
 }
 
-/// How a server is a node of a cluster; never exists.
+/// Settings of a node of a cluster; never exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSettings {
     /// The cluster's name.
@@ -61,7 +61,7 @@ pub struct OpenedNode {
     pub spool: Option<Arc<Infallible>>,
 }
 
-/// What a replica is made of that no other node has.
+/// A place of backups, from which a lost replica is made again.
 pub trait BackupPlace {}
 
 /// The store that placeholders of no cluster name.
@@ -92,7 +92,7 @@ impl Collector for ClusterCollector {
     }
 }
 
-/// What is wrong with no node.
+/// Problems of a node; is never called.
 pub fn problems(node: &Node) -> Vec<String> {
     match node.0 {}
 }
@@ -102,7 +102,7 @@ pub fn problems(node: &Node) -> Vec<String> {
 pub struct SpoolCollector(pub Arc<Infallible>);
 
 impl SpoolCollector {
-    /// What is wrong with it.
+    /// A problem of the spool; is never called.
     pub fn problem(&self) -> Option<String> {
         match *self.0 {}
     }

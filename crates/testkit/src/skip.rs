@@ -19,7 +19,7 @@ pub fn skip(reason: &str) {
     let line = format!("{program}{}: {reason}\n", thread.name().unwrap_or("a thread"));
     let file = std::env::var_os("ROUNDEL_SKIPS")
         .and_then(|path| File::options().append(true).create(true).open(path).ok());
-    // One write, so that tests that run side by side do not mix their lines. stderr itself, past the capture of libtest.
+    // A single write, so that tests that run side by side do not mix their lines. stderr itself, past the capture of libtest.
     match file {
         Some(mut file) => file.write_all(line.as_bytes()),
         None => io::stderr().write_all(format!("skipped: {line}").as_bytes()),

@@ -14,7 +14,7 @@ pub(crate) fn mark() -> String {
     format!("{PREFIX}{}", std::process::id())
 }
 
-/// Whether the name begins with this prefix and the number of a process that has ended.
+/// True if the name begins with this prefix and the number of a process that has ended.
 fn is_stale(name: &str, prefix: &str) -> bool {
     let process = name.strip_prefix(prefix).and_then(|rest| rest.split(['-', 'n']).next());
     process.is_some_and(|process| {

@@ -10,7 +10,7 @@ fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
     text.find("#[cfg(test)]").map_or("", |at| &text[at..])
 }
 
-/// Whether a test looks for something, or prints, and then just returns: it passes without a trace.
+/// True if a test looks for something, or prints, and then just returns: it passes without a trace.
 fn returns_in_silence(line: &str, next: &str) -> bool {
     let (line, next) = (line.trim(), next.trim());
     let looks = [".exists()", ".is_file()", ".is_dir()"].iter().any(|word| line.contains(word));

@@ -78,7 +78,7 @@ impl Setup<'_> {
             }
         };
         let said = script.log();
-        // One that is stuck ends with the programs that it has started.
+        // A stuck script ends with the programs that it has started.
         drop(script);
         (!ended.is_some_and(|status| status.success())).then(|| format!("{ended:?}\n{said}"))
     }

@@ -11,7 +11,7 @@ pub struct Mount {
     pub directory: PathBuf,
 }
 
-/// Whether this machine can mount. Skips the test if not.
+/// True if this machine can mount. Skips the test if not.
 pub fn can_mount() -> bool {
     let can = Path::new("/dev/fuse").exists()
         && rustix::process::geteuid().is_root()

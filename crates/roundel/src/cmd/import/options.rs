@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// How history becomes RRDs.
+/// Options for turning history into RRDs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "History (all formats but rrd)")]
 pub struct HistoryArguments {
@@ -15,7 +15,7 @@ pub struct HistoryArguments {
     /// create rule's, else standard; of Whisper files their own]
     #[arg(long, value_name = "RRA|SET")]
     pub(super) archives: Vec<String>,
-    /// A configuration of the daemon, of which the create sections say the names and archives of new RRDs
+    /// A configuration of the daemon; its create sections say the names and archives of new RRDs
     #[arg(long, value_name = "FILE")]
     pub(super) create: Option<PathBuf>,
     /// Replace RRDs that are in the store already; without this, they get the rows that they do not know

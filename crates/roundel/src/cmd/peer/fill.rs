@@ -10,7 +10,7 @@ use store::name::RrdName;
 
 use super::{Peer, told};
 
-/// How often an RRD is filled that is updated meanwhile.
+/// Attempts to fill an RRD that is updated meanwhile.
 const FILL_ATTEMPTS: usize = 20;
 
 impl Peer {
