@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use rustix::process::Signal;
 
-use crate::{Client, DEADLINE, Running, send_signal};
+use crate::{Client, Running, send_signal};
 
 /// The daemon of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,21 +112,14 @@ impl Daemon {
     /// Waits until a spawned daemon answers PING.
     ///
     /// # Panics
-    /// If it ends, or does not answer within [`DEADLINE`].
+    /// If it was not started, ends, or does not answer within [`DEADLINE`](crate::DEADLINE).
     pub fn wait_for_answer(&mut self) -> Client {
-        let start = Instant::now();
-        loop {
-            if let Ok(mut client) = Client::connect(&self.socket())
-                && client.ask("PING").is_ok()
-            {
-                return client;
-            }
-            let ended = self.process.as_mut().and_then(Running::ended);
-            if ended.is_some() || start.elapsed() > DEADLINE {
-                panic!("the daemon does not answer ({ended:?}): {}", self.log());
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
+        let socket = self.socket();
+        let process = self.process.as_mut().expect("the daemon was started");
+        process.wait_for("the daemon to answer PING", || {
+            let mut client = Client::connect(&socket).ok()?;
+            client.ask("PING").is_ok().then_some(client)
+        })
     }
 
     /// Its output.

@@ -1,5 +1,6 @@
 //! The one place that decides about skipping a test.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 
@@ -11,14 +12,20 @@ use std::io::{self, Write};
 /// # Panics
 /// When `ROUNDEL_NO_SKIP` is 1, as in CI: nothing may be skipped there.
 pub fn skip(reason: &str) {
-    let refused = std::env::var_os("ROUNDEL_NO_SKIP").is_some_and(|value| value == "1");
-    assert!(!refused, "ROUNDEL_NO_SKIP=1, but this test would be skipped: {reason}");
     // cargo-nextest names the test program; a test in the main thread has no name of its own.
-    let program = std::env::var("NEXTEST_BINARY_ID").map_or_else(|_| String::new(), |id| id + " ");
     let thread = std::thread::current();
-    let line = format!("{program}{}: {reason}\n", thread.name().unwrap_or("a thread"));
-    let file = std::env::var_os("ROUNDEL_SKIPS")
-        .and_then(|path| File::options().append(true).create(true).open(path).ok());
+    report(thread.name().unwrap_or("a thread"), reason, |name| std::env::var_os(name));
+}
+
+/// Reports a skip as the variables of the environment say.
+fn report(test: &str, reason: &str, variable: impl Fn(&str) -> Option<OsString>) {
+    let is_refused = variable("ROUNDEL_NO_SKIP").is_some_and(|value| value == "1");
+    assert!(!is_refused, "ROUNDEL_NO_SKIP=1, but this test would be skipped: {reason}");
+    let program =
+        variable("NEXTEST_BINARY_ID").map_or_else(String::new, |id| id.to_string_lossy().into_owned() + " ");
+    let line = format!("{program}{test}: {reason}\n");
+    let file =
+        variable("ROUNDEL_SKIPS").and_then(|path| File::options().append(true).create(true).open(path).ok());
     // A single write, so that tests that run side by side do not mix their lines. stderr itself, past the capture of libtest.
     match file {
         Some(mut file) => file.write_all(line.as_bytes()),
@@ -29,36 +36,26 @@ pub fn skip(reason: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
-    /// The variables are the process's, so each case runs in a process of its own.
-    fn run(variables: &[(&str, &str)]) -> (bool, String) {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "skip::tests::skips"]);
-        command.env_remove("ROUNDEL_NO_SKIP").env_remove("ROUNDEL_SKIPS").env_remove("NEXTEST_BINARY_ID");
-        let output = command.envs(variables.iter().copied()).output().unwrap();
-        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
-    }
+    use super::report;
 
     #[test]
-    #[ignore = "a process of the test below"]
-    fn skips() {
-        super::skip("there is no moon");
-    }
-
-    #[test]
-    fn a_skip_is_a_line_or_a_failure() {
-        let (is_good, said) = run(&[]);
-        assert!(is_good && said.contains("skip::tests::skips: there is no moon\n"), "{said}");
-        assert!(!run(&[("ROUNDEL_NO_SKIP", "1")]).0);
+    fn a_skip_is_a_line_in_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("skips");
-        let variables = [("ROUNDEL_SKIPS", file.to_str().unwrap()), ("NEXTEST_BINARY_ID", "x::y")];
-        for _ in 0..2 {
-            let (is_good, said) = run(&variables);
-            assert!(is_good && !said.contains("moon"), "{said}");
-        }
-        let line = "x::y skip::tests::skips: there is no moon\n";
-        assert_eq!(std::fs::read_to_string(file).unwrap(), [line, line].concat());
+        let variable = |name: &str| match name {
+            "ROUNDEL_SKIPS" => Some(file.clone().into_os_string()),
+            "NEXTEST_BINARY_ID" => Some("x::y".into()),
+            _ => None,
+        };
+        report("a_test", "there is no moon", variable);
+        report("another", "there is no sun", variable);
+        let lines = "x::y a_test: there is no moon\nx::y another: there is no sun\n";
+        assert_eq!(std::fs::read_to_string(file).unwrap(), lines);
+    }
+
+    #[test]
+    #[should_panic(expected = "ROUNDEL_NO_SKIP=1, but this test would be skipped: there is no moon")]
+    fn a_skip_fails_where_nothing_may_be_skipped() {
+        report("a_test", "there is no moon", |name| (name == "ROUNDEL_NO_SKIP").then(|| "1".into()));
     }
 }

@@ -55,7 +55,7 @@ impl Peer {
                     let bytes =
                         file::encode(&parts.rrd, &parts.current_rows).map_err(|error| error.to_string())?;
                     let Entry::Rrd(_, Some(version)) = image.entry else {
-                        return Err("the daemon does not say of which version it is".to_string());
+                        return Err("the daemon does not say its version".to_string());
                     };
                     match daemon.replace(name.as_bytes(), version, &bytes) {
                         // An update came in between.
