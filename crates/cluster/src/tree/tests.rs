@@ -109,6 +109,23 @@ struct Site {
     directory: tempfile::TempDir,
 }
 
+/// Prints the RRDs and the files of a site if a test fails meanwhile.
+struct Report<'s>(&'s Site);
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Site { rrds, tree, .. } = self.0;
+            eprintln!(
+                "RRDs: {:?}\nfiles: {:?}\nmoved: {:?}",
+                rrds.marks(),
+                tree.files(),
+                lock(&tree.state).moved
+            );
+        }
+    }
+}
+
 impl Drop for Site {
     fn drop(&mut self) {
         self.tree.stop();
@@ -137,8 +154,9 @@ impl Site {
         self.directory.path().join(name)
     }
 
-    /// Waits until something is so, for ten seconds at most.
+    /// Waits until something is so. If that takes too long, prints the RRDs and the files.
     fn wait(&self, what: &str, is: impl Fn(&Site) -> bool) {
+        let _report = Report(self);
         testkit::wait_until(what, || is(self));
     }
 
@@ -347,7 +365,7 @@ fn random_changes_are_followed() {
             }
         }
         let model: Vec<(String, u32)> = model.into_iter().collect();
-        site.wait(&format!("the RRDs to follow, seed {seed}"), |site| {
+        site.wait(&format!("the RRDs to follow, seed {seed}: {model:?}"), |site| {
             site.is_settled() && site.rrds.marks() == model
         });
     }
