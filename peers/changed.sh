@@ -1,9 +1,12 @@
 #!/bin/sh
-# Prints the packages that have files which are changed or new since the last commit.
+# Prints the packages that have files which are changed or new since the last commit, each with cargo's options for its unit tests.
 set -eu
 cd "$(dirname "$0")/.."
 git status --porcelain --untracked-files=all | cut -c4- | sed 's/.* -> //' |
   sed -n 's|^"\{0,1\}\(crates/[^/]*\)/.*|\1|p' | sort -u | while read -r crate; do
   # A crate that was removed has no tests.
-  [ ! -e "$crate/Cargo.toml" ] || sed -n 's/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml" | head -1
+  [ -e "$crate/Cargo.toml" ] || continue
+  package=$(sed -n 's/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml" | head -1)
+  # Cargo refuses `--lib` for a package without a library.
+  if [ -e "$crate/src/lib.rs" ]; then echo "$package --lib --bins"; else echo "$package --bins"; fi
 done
