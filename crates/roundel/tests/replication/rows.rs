@@ -83,7 +83,8 @@ fn start_with_another_row(a: &Server, b: &mut Server, others: &[&str]) -> PathBu
         let (before, time) = (mark(&partition), 1_000_000_100 + attempt * 10);
         b.start();
         wait_until("it to be there", || are_well(a, others));
-        let update = |value| format!("{time}:{value} {}:5", time + 1);
+        // Five steps later, so that the head keeps nothing of the value: after fewer, it has it as the secondary value.
+        let update = |value| format!("{time}:{value} {}:5", time + 5);
         let updated = a.client().ask(&format!("UPDATEV {FLIPPED} {}", update(111))).unwrap();
         assert!(updated.status > 0, "{updated:?}");
         wait_until("the update", || {
