@@ -114,7 +114,7 @@ fn main() {
         Replica::start(options, Arc::clone(&log)).expect("a replica")
     };
     let pair = Pair([start(0), start(1)]);
-    pair.0[0].want_lead(true);
+    pair.0[0].want_lead(Some(u32::MAX));
     while !pair.0[0].leads() {
         std::thread::sleep(Duration::from_millis(10));
     }

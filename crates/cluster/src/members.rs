@@ -256,6 +256,12 @@ impl Members {
         self.nodes.values().filter_map(next).max().unwrap_or(0)
     }
 
+    /// The newest epoch that any node has told of a partition; 0 if none has.
+    pub fn newest_epoch(&self, partition: u32) -> u32 {
+        let epoch = |known: &Known| known.replica(partition).map(|replica| replica.epoch);
+        self.nodes.values().filter_map(epoch).max().unwrap_or(0)
+    }
+
     /// Whether a node that is not in the plan of a partition may give its replica up: all that are in it are ready.
     pub fn may_go(&self, partition: u32, name: &str) -> bool {
         let mut planned = self.plan.nodes(partition).peekable();
@@ -324,6 +330,7 @@ mod tests {
         let replica = ReplicaBeat { partition: 0, next: 7, ..ReplicaBeat::default() };
         members.take(3, Note::Beat(Beat { name: "c".into(), replicas: vec![replica], ..Beat::default() }));
         assert_eq!((members.ready_count(0), members.furthest(0), members.furthest(1)), (1, 7, 0));
+        assert_eq!((members.newest_epoch(0), members.newest_epoch(1)), (4, 0));
     }
 
     #[test]

@@ -186,8 +186,6 @@ pub struct Replica {
 struct Shared {
     options: ReplicaOptions,
     log: Arc<dyn ReplicatedLog>,
-    /// It is to lead, if no other replica does by then.
-    wants_lead: AtomicBool,
     /// It is to seal the partition for this log, while it leads.
     seals_for: OnceLock<String>,
     stopping: AtomicBool,
@@ -218,6 +216,8 @@ struct State {
     seal_is_marked: bool,
     /// The store that is open is to be put aside: why.
     aside: Option<String>,
+    /// It is to claim the partition, unless an epoch after this one has begun.
+    wants_lead: Option<u32>,
 }
 
 /// Where a replica is in the log.
@@ -280,7 +280,6 @@ impl Replica {
         let shared = Arc::new(Shared {
             options,
             log,
-            wants_lead: false.into(),
             seals_for: OnceLock::new(),
             stopping: false.into(),
             state: Mutex::default(),
@@ -323,9 +322,10 @@ impl Replica {
         Some((engine as Arc<dyn Engine>, state.accepted.epoch))
     }
 
-    /// Has it claim the partition when it does not lead, or not any more.
-    pub fn want_lead(&self, wants: bool) {
-        self.shared.wants_lead.store(wants, Ordering::Release);
+    /// Has it claim the partition whenever it does not lead it, as long as it has read of no epoch after `known`: who decides this knows the
+    /// nodes only up to that epoch, and has to decide again about a later one. `None`: it claims nothing.
+    pub fn want_lead(&self, known: Option<u32>) {
+        self.shared.state().wants_lead = known;
     }
 
     /// Has it end the partition in this log whenever it leads: the partition goes on in the log of identity `next`.

@@ -184,7 +184,7 @@ impl Govern<'_> {
             let may_take_over = self.beats > SETTLED_BEATS;
             let wants = members.candidate(*partition) == Some(name)
                 && leader.is_none_or(|leader| leader == name || may_take_over);
-            replica.want_lead(wants);
+            replica.want_lead(wants.then(|| members.newest_epoch(*partition)));
         }
     }
 }

@@ -377,7 +377,7 @@ impl Life {
                 // On a full or failing disk. Another replica may have a better one.
                 return Err(Fault::Passing("its store takes no changes".into()));
             }
-            let wants = self.shared.wants_lead.load(Ordering::Acquire);
+            let wants = state.wants_lead.is_some_and(|known| state.accepted.epoch <= known);
             let may_claim = state.is_caught_up && !state.leads && !state.accepted.is_sealed;
             if !wants || !may_claim || self.waits_for_an_epoch() {
                 return Ok(());

@@ -137,7 +137,7 @@ impl Fleet {
 
     fn lead(&self, wanted: usize) {
         for (index, node) in self.nodes.iter().enumerate() {
-            node.replica.want_lead(index == wanted);
+            node.replica.want_lead((index == wanted).then_some(u32::MAX));
         }
     }
 
@@ -403,6 +403,26 @@ fn a_replica_stands_still_and_says_so_when_the_log_has_forgotten_what_it_lacks()
     // The others are not concerned.
     fleet.update();
     fleet.wait_for_leader().sync().unwrap();
+}
+
+#[test]
+fn a_leader_that_was_replaced_does_not_claim_again_before_it_is_told_to() {
+    let fleet = Fleet::new(5, Faults::default());
+    let replica = |index: usize| &fleet.nodes[index].replica;
+    replica(0).want_lead(Some(0));
+    wait_for("the first leader", || replica(0).leads().then_some(()));
+    replica(1).want_lead(Some(1));
+    wait_for("the second leader", || replica(1).leads().then_some(()));
+    wait_for("the first to follow", || replica(0).is_ready().then_some(()));
+    // Each replica looks for something to claim whenever it has read all there is.
+    let all_read = || {
+        replica(1).engine()?.sync().ok()?;
+        (replica(0).counts().messages_read >= replica(1).counts().messages_read).then_some(())
+    };
+    wait_for("the first to have read all", all_read);
+    replica(0).want_lead(Some(replica(1).status().epoch));
+    wait_for("the first to lead again", || replica(0).leads().then_some(()));
+    assert_eq!(replica(0).status().epoch, 3);
 }
 
 /// Stops the last node; its store is opened as one that no log is followed by, up to `end`, gets an update, and the mark says that all of it was accepted.
