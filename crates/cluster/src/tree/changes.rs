@@ -202,8 +202,10 @@ impl NodeTree {
                     doubtful.insert(name.clone());
                 }
             }
+            // A program may be copying a placeholder there. Once it has written more, or the file is gone, another event tells.
+            Found::Unfinished => moved.forget(name),
             // What programs put there is theirs.
-            Found::Foreign(_) | Found::RrdFile | Found::Unfinished | Found::Other => {
+            Found::Foreign(_) | Found::RrdFile | Found::Other => {
                 moved.forget(name);
                 removals.note_other(name);
             }

@@ -226,6 +226,21 @@ fn what_programs_do_happens_to_rrds() {
 }
 
 #[test]
+fn a_copy_that_is_seen_half_made_and_moved_on_replaces_the_rrds_of_both_names() {
+    let site = Site::start();
+    fs::remove_file(site.path("a/9")).unwrap();
+    fs::write(site.path("a/9"), b"").unwrap();
+    site.ask(&["other"]);
+    fs::copy(site.path("a/28"), site.path("a/9")).unwrap();
+    fs::rename(site.path("a/9"), site.path("a/20")).unwrap();
+    assert_eq!(["a/9", "a/20", "a/28"].map(|name| site.mark(name)), [None, Some(28), Some(28)]);
+    site.wait("the tree to follow", Site::is_settled);
+    let mut removed = lock(&site.rrds.removed).clone();
+    removed.sort_unstable();
+    assert_eq!(removed, [9, 20]);
+}
+
+#[test]
 fn directories_and_circles_are_moved() {
     let site = Site::start();
     fs::rename(site.path("a"), site.path("b")).unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -100,7 +100,7 @@ impl SimLog {
 
     /// The log as one node has it.
     pub fn node(self: &Arc<Self>) -> Arc<NodeLog> {
-        Arc::new(NodeLog { log: Arc::clone(self), is_cut_off: Arc::default() })
+        Arc::new(NodeLog { log: Arc::clone(self), is_cut_off: Arc::default(), in_vain: Arc::default() })
     }
 }
 
@@ -127,12 +127,19 @@ pub struct NodeLog {
     log: Arc<SimLog>,
     /// Its readers see it, too.
     is_cut_off: Arc<AtomicBool>,
+    /// Reads of its readers that found no message.
+    in_vain: Arc<AtomicU64>,
 }
 
 impl NodeLog {
     /// Cuts the node off, or no longer.
     pub fn cut_off(&self, is_cut_off: bool) {
         self.is_cut_off.store(is_cut_off, Ordering::Release);
+    }
+
+    /// How often there was nothing more to read.
+    pub fn reads_in_vain(&self) -> u64 {
+        self.in_vain.load(Ordering::Relaxed)
     }
 
     fn check(&self) -> Result<MutexGuard<'_, State>, LogError> {
@@ -188,7 +195,9 @@ impl ReplicatedLog for NodeLog {
 
     fn reader(&self, partition: u32, from: u64) -> Result<Box<dyn LogReader>, LogError> {
         drop(self.check()?);
-        let node = NodeLog { log: Arc::clone(&self.log), is_cut_off: Arc::clone(&self.is_cut_off) };
+        let NodeLog { log, is_cut_off, in_vain } = self;
+        let (log, is_cut_off, in_vain) = (Arc::clone(log), Arc::clone(is_cut_off), Arc::clone(in_vain));
+        let node = NodeLog { log, is_cut_off, in_vain };
         Ok(Box::new(SimReader { node, partition, next: from }))
     }
 }
@@ -228,6 +237,7 @@ impl LogReader for SimReader {
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                self.node.in_vain.fetch_add(1, Ordering::Relaxed);
                 return Ok(None);
             }
             drop(self.node.log.grown.wait_timeout(state, left.min(Duration::from_millis(5))).unwrap());

@@ -156,7 +156,7 @@ fn what_may_not_be_read_is_not_there_over_the_text_protocol() {
                 "FIRST NAME 0",
                 "FIRST NAME 9",
                 "FETCH NAME AVERAGE 1000000000 1000000060",
-                "FETCH NAME LAST",
+                "FETCH NAME LAST 1000000000 1000000060",
                 "FETCHRES NAME MAX 30 1000000000 1000000060",
                 "FETCHBIN NAME AVERAGE 1000000000 1000000060",
                 "DUMP NAME",
