@@ -355,8 +355,8 @@ fn the_time_of_a_file_that_is_taken_in_stays_its_own() {
             }
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        // What happened to them is followed.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // What happened to them is followed by the background and by the next use of each.
+        testkit::wait_until("the background", || store.adoption().is_none_or(|adoption| adoption.left == 0));
         store.list(b"", true).unwrap();
         for number in 0..FILES {
             assert_eq!(last_update(&store, number), Ok(START + 19), "{adopted:?} {number}");

@@ -1,8 +1,9 @@
 //! An object store with the faults of real ones, as a seed says: slow, erring, losing and tearing uploads, full, and with lists
 //! that lie.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -45,6 +46,10 @@ pub struct Faulty {
     hidden: Mutex<Option<String>>,
     /// There is no room for names with this in them.
     full_for: Mutex<String>,
+    /// Seconds that have passed on the server's clock beside those of this machine's.
+    passed: AtomicI64,
+    /// The same when each object was written.
+    written: Mutex<BTreeMap<String, i64>>,
 }
 
 impl Faulty {
@@ -59,6 +64,8 @@ impl Faulty {
             deletions: AtomicU64::new(u64::MAX),
             hidden: Mutex::new(None),
             full_for: Mutex::new("-".to_string()),
+            passed: AtomicI64::new(0),
+            written: Mutex::default(),
         })
     }
 
@@ -78,6 +85,11 @@ impl Faulty {
     /// There is no room for objects whose names have this in them.
     pub fn full_for(&self, name: &str) {
         *self.full_for.lock().unwrap() = name.to_string();
+    }
+
+    /// Lets time pass on the server's clock.
+    pub fn pass(&self, time: Duration) {
+        self.passed.fetch_add(time.as_secs() as i64, Ordering::Relaxed);
     }
 
     fn is_hidden(&self, location: &Path) -> bool {
@@ -102,7 +114,8 @@ impl Faulty {
 
     /// Shows a time by the server's clock.
     fn shift(&self, meta: &mut ObjectMeta) {
-        shift(self.faults.lock().unwrap().ahead, meta);
+        let written = self.written.lock().unwrap().get(meta.location.as_ref()).copied().unwrap_or(0);
+        shift(self.faults.lock().unwrap().ahead + written, meta);
     }
 
     async fn ask(&self) -> Result<()> {
@@ -150,6 +163,7 @@ impl ObjectStore for Faulty {
             return self.inner.put(location, half.into()).await;
         }
         let put = self.inner.put_opts(location, payload, options).await;
+        self.written.lock().unwrap().insert(location.to_string(), self.passed.load(Ordering::Relaxed));
         if self.is_dead.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
@@ -188,6 +202,7 @@ impl ObjectStore for Faulty {
             std::future::ready(!hidden[at % hidden.len()])
         };
         let ahead = self.faults.lock().unwrap().ahead;
+        let written = self.written.lock().unwrap().clone();
         let hidden = self.hidden.lock().unwrap().clone();
         let is_shown = move |seen: &Result<ObjectMeta>| {
             let name = seen.as_ref().map(|meta| meta.location.to_string()).unwrap_or_default();
@@ -195,7 +210,7 @@ impl ObjectStore for Faulty {
         };
         let shifted = move |mut seen: Result<ObjectMeta>| {
             if let Ok(meta) = &mut seen {
-                shift(ahead, meta);
+                shift(ahead + written.get(meta.location.as_ref()).copied().unwrap_or(0), meta);
             }
             seen
         };

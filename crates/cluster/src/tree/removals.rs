@@ -18,7 +18,7 @@ use super::{NodeTree, Rrds, State, each};
 use crate::lock::lock;
 
 /// A stroke ends when nothing was removed for so long.
-const REST: Duration = Duration::from_secs(1);
+pub(super) const REST: Duration = Duration::from_secs(1);
 /// Removals within this time count together.
 const STROKE: Duration = Duration::from_secs(10);
 /// So many may always go: a device is deleted.

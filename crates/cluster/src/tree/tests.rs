@@ -19,6 +19,10 @@ struct FakeRrds {
     all: Mutex<BTreeMap<RrdName, u32>>,
     removed: Mutex<Vec<u32>>,
     changes: AtomicU64,
+    /// Changes that were refused because no partition had a leader.
+    refused: AtomicU64,
+    /// When the tree last asked for the RRDs: at the begin of each of its rounds.
+    rounds: Mutex<Vec<Instant>>,
     /// How long each change takes, beside some milliseconds.
     slowness_ms: AtomicU64,
     /// While set, no partition has a leader.
@@ -39,6 +43,7 @@ impl FakeRrds {
     /// What every change does first.
     fn change(&self) -> Result<std::sync::MutexGuard<'_, BTreeMap<RrdName, u32>>, StoreError> {
         if self.is_away.load(Ordering::SeqCst) {
+            self.refused.fetch_add(1, Ordering::SeqCst);
             return Err(StoreError::Unavailable("no leader".into()));
         }
         // The log takes its time.
@@ -136,7 +141,11 @@ impl Drop for Site {
 fn followed(directory: &Path, rrds: &Arc<FakeRrds>) -> Arc<NodeTree> {
     let tree = Arc::new(NodeTree::open(directory, "test", 0.1).unwrap());
     let found = Arc::clone(rrds);
-    tree.follow(Box::new(move || Some(Box::new(Arc::clone(&found)) as Box<dyn Rrds>))).unwrap();
+    let find = move || {
+        lock(&found.rounds).push(Instant::now());
+        Some(Box::new(Arc::clone(&found)) as Box<dyn Rrds>)
+    };
+    tree.follow(Box::new(find)).unwrap();
     tree
 }
 
@@ -158,6 +167,14 @@ impl Site {
     fn wait(&self, what: &str, is: impl Fn(&Site) -> bool) {
         let _report = Report(self);
         testkit::wait_until(what, || is(self));
+    }
+
+    /// Waits until the tree has done a whole round in which placeholders that are missing now had been so for long enough.
+    fn wait_for_removals(&self) {
+        let due = Instant::now() + removals::REST;
+        self.wait("rounds of the tree", |site| {
+            lock(&site.rrds.rounds).iter().filter(|begun| **begun > due).count() >= 2
+        });
     }
 
     /// The names of placeholders, if each says its own name.
@@ -266,9 +283,10 @@ fn directories_exchange_their_names_while_the_log_is_slow() {
     site.wait("half of them to be moved", |site| site.is_settled() && site.mark("b/15") == Some(15));
     site.rrds.slowness_ms.store(600, Ordering::SeqCst);
     for (from, to) in [("a", "t"), ("b", "a"), ("t", "b")] {
+        let before = site.rrds.changes.load(Ordering::SeqCst);
         fs::rename(site.path(from), site.path(to)).unwrap();
         // The first renames have begun, and a request sees what was done.
-        std::thread::sleep(Duration::from_millis(300));
+        site.wait("renames", |site| site.rrds.changes.load(Ordering::SeqCst) > before);
         site.ask(&["other"]);
     }
     let place = |number: u32| (format!("{}/{number}", if number < 15 { "b" } else { "a" }), number);
@@ -297,7 +315,8 @@ fn what_cannot_be_done_at_once_is_done_later() {
     site.rrds.is_away.store(true, Ordering::SeqCst);
     fs::rename(site.path("a/1"), site.path("a/x")).unwrap();
     fs::rename(site.path("a/2"), site.path("a/1")).unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    // Each of the two renames, in two rounds.
+    site.wait("attempts", |site| site.rrds.refused.load(Ordering::SeqCst) >= 4);
     assert_eq!(site.rrds.marks().len(), 30);
     site.rrds.is_away.store(false, Ordering::SeqCst);
     site.wait("the RRDs to follow", |site| {
@@ -328,7 +347,7 @@ fn other_files_stay_and_two_nodes_need_two_trees() {
     fs::remove_file(site.path("a/1")).unwrap();
     assert_eq!((site.mark("a/notes.txt"), site.mark("a/1")), (Some(77), Some(1)));
     site.wait("the placeholders", |site| site.files().len() == 31);
-    std::thread::sleep(Duration::from_millis(1500));
+    site.wait_for_removals();
     assert_eq!(site.rrds.marks().len(), 31);
     fs::remove_file(site.path("a/elsewhere.txt")).unwrap();
     let other = NodeTree::open(site.directory.path(), "test", 0.1);
@@ -391,7 +410,7 @@ fn a_tree_that_is_removed_costs_no_rrd() {
     let site = Site::start();
     (0..20).for_each(|number| fs::remove_file(site.path(&format!("a/{number}"))).unwrap());
     fs::remove_dir_all(site.directory.path()).unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    site.wait_for_removals();
     site.ask(&["a/3"]);
     assert_eq!(site.rrds.marks().len(), 30);
 }

@@ -209,8 +209,14 @@ fn move_to(partitions: u32) {
     wait_for_move(&mut moved);
     // Nothing moves in a log that has ended: what was copied now would come too late to be divided.
     let c = start(root.path(), "c", "west", &log);
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(has(&c) == 0 && c.members().node("a").is_some());
+    wait_for("the others to be known", &[&c], || {
+        c.members().node("a").is_some() && c.members().node("b").is_some()
+    });
+    // With each own beat that it reads, a node looks what it should have.
+    let own_beats = || c.members().node("c").map_or(0, |known| known.beat.number);
+    let known_at = own_beats();
+    wait_for("rounds of the node", &[&c], || own_beats() >= known_at + 20);
+    assert_eq!(has(&c), 0);
     c.stop();
     assert_eq!(contents(&[&a, &b], PARTITIONS), before, "what is sealed is read");
     a.stop();

@@ -59,6 +59,12 @@ impl TokenFile {
         Some(principal)
     }
 
+    /// Has the next call look at the file, as if enough time had passed.
+    #[cfg(test)]
+    pub fn expire(&self) {
+        self.state().looked -= TOKENS_LOOK_EVERY;
+    }
+
     /// What the file says, or said not long ago.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
