@@ -95,12 +95,13 @@ pub fn run(arguments: &Arguments) -> Result {
     for missing in sampler.missing() {
         eprintln!("roundel: {missing} is not there: what it counts stays unknown");
     }
+    // Before the RRD is there: whoever sees it may send a signal.
+    stop_on_signals();
     let mut recorder = arguments
         .to
         .as_deref()
         .map(|to| Recorder::start(to, &arguments.name, arguments.interval))
         .transpose()?;
-    stop_on_signals();
     let cannot = |error: std::io::Error| format!("cannot read the counters: {error}");
     let (mut before, mut at) = (sampler.sample().map_err(cannot)?, Instant::now());
     let mut next = at;

@@ -156,7 +156,6 @@ fn a_watched_system_is_recorded() {
     let log = directory.path().join("log");
     let mut watch = Running::program(&log, env!("CARGO_BIN_EXE_roundel"), &words);
     watch.wait_for("the RRD", || directory.path().join("other.rrd").exists().then_some(()));
-    std::thread::sleep(std::time::Duration::from_millis(200));
     watch.signal(Signal::INT);
     assert!(watch.wait().success(), "{}", watch.log());
     assert_eq!(watch.log().lines().count(), 1);
