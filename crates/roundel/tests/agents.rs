@@ -560,19 +560,30 @@ fn the_token_of_another_agent_ends_no_session() {
     let access = format!("[access]\ntokens = '{}'\n", tokens.display());
     std::fs::write(&config, &access).unwrap();
     world.daemon.configure(&format!("[agents]\nlisten = [\"127.0.0.1:{}\"]\n{access}", world.port));
-    let added = Command::new(env!("CARGO_BIN_EXE_roundel"))
-        .args(["token", "add", "other", "--write", "other.rrd", "--config"])
-        .arg(&config)
-        .output()
-        .unwrap();
-    assert!(added.status.success(), "{added:?}");
-    let text = String::from_utf8(added.stdout).unwrap();
-    let token = text.split_whitespace().max_by_key(|word| word.len()).unwrap();
+    let add = |name: &str| {
+        let added = Command::new(env!("CARGO_BIN_EXE_roundel"))
+            .args(["token", "add", name, "--write", "other.rrd", "--config"])
+            .arg(&config)
+            .output()
+            .unwrap();
+        assert!(added.status.success(), "{added:?}");
+        let text = String::from_utf8(added.stdout).unwrap();
+        text.split_whitespace().max_by_key(|word| word.len()).unwrap().to_string()
+    };
+    let revoke = |name: &str| {
+        let revoked = Command::new(env!("CARGO_BIN_EXE_roundel"))
+            .args(["token", "revoke", name, "--config"])
+            .arg(&config)
+            .status()
+            .unwrap();
+        assert!(revoked.success());
+    };
+    let (token, later_token) = (add("other"), add("later"));
     world.daemon.start();
     let mut first = RawSession::open(world.port, 7);
     assert_eq!(first.answer(), "welcome after 0");
     // All that is answered to an agent of this name.
-    let ask = |name: &'static [u8]| {
+    let ask = |name: &'static [u8], token: &str| {
         let mut other = std::net::TcpStream::connect(("127.0.0.1", world.port)).unwrap();
         let mut out = format!("AUTH {token}\nFRAMES 3\n").into_bytes();
         push_hello(&mut out, &Hello { epoch: 8, sent: 0, name });
@@ -583,18 +594,24 @@ fn the_token_of_another_agent_ends_no_session() {
             String::from_utf8_lossy(&answer).into_owned()
         })
     };
-    let answer = ask(b"raw").join().unwrap();
+    let answer = ask(b"raw", &token).join().unwrap();
     assert!(answer.contains("the token is that of \"other\""), "{answer}");
     // One whose token is revoked ends the session that it began.
-    let session = ask(b"other");
-    std::thread::sleep(Duration::from_millis(1500));
+    let connected = |count| {
+        testkit::wait_until("an agent to connect", || {
+            world.daemon.log().matches("an agent has connected").count() == count
+        });
+    };
+    let session = ask(b"other", &token);
+    connected(2);
+    // The store looks at the tokens of all sessions in turn: it has looked at this one when a later one ends.
+    let later = ask(b"later", &later_token);
+    connected(3);
+    revoke("later");
+    let answer = later.join().unwrap();
+    assert!(answer.contains("the token of \"later\" is not known any more"), "{answer}");
     assert!(!session.is_finished());
-    let revoked = Command::new(env!("CARGO_BIN_EXE_roundel"))
-        .args(["token", "revoke", "other", "--config"])
-        .arg(&config)
-        .status()
-        .unwrap();
-    assert!(revoked.success());
+    revoke("other");
     let answer = session.join().unwrap();
     assert!(answer.contains("the token of \"other\" is not known any more"), "{answer}");
     first.write(&one_block(3));

@@ -82,7 +82,7 @@ fn an_agent_needs_no_file_and_one_of_an_earlier_release_is_not_chosen() {
     agent.kill();
     agent.start_again();
     let again = wait_for("the agent's start", || agent.log().matches("collecting").nth(1).map(|_| now()));
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    agent.wait_for_run("acme/d0.rrd", again, 4);
     let down = now();
     fs::write(&file, profile(&["load", "again"])).unwrap();
     let mut client = world.store.start();

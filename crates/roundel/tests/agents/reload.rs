@@ -1,7 +1,6 @@
 //! SIGHUP on an agent and on the store: what is polled changes while it is polled, and what stays notices nothing.
 
 use std::fs;
-use std::time::Duration;
 
 use testkit::{Client, wait_until};
 
@@ -135,7 +134,7 @@ fn a_device_that_comes_to_the_store_is_not_fed_by_the_agent_that_was_cut_off() {
     world.store.reload();
     wait_until("a store that polls nothing", || world.store.log().contains(&polls(1, 0, 0)));
     let last = world.last(&mut client, "d0");
-    std::thread::sleep(Duration::from_secs(4));
+    agent.wait_for_run("snmp/d0.rrd", last, 5);
     let mended = now();
     agent.network.mend();
     wait_until("the refusal", || refused(&agent));

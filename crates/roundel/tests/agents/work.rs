@@ -1,17 +1,19 @@
 //! Devices that the store hands out to agents: who polls them when agents and the store come and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use protocol::frames::agent::block::{BlockValue, BlockWriter};
+use protocol::frames::agent::AGENT_BODY_BYTES_MAX;
+use protocol::frames::agent::block::{BlockReader, BlockSink, BlockValue, BlockWriter, RrdDefinition};
 use protocol::frames::agent::session::FromStore;
 use protocol::frames::agent::work::push_work_wanted;
+use protocol::frames::scan;
 use rrd::time::Timestamp;
 use testkit::{Client, Daemon, Kind, Running, Signal, free_port, wait_for, wait_until};
 
@@ -133,6 +135,79 @@ impl Agent {
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
+
+    /// The seconds of the readings in the spool, by RRD. No reading leaves the spool while the store is away.
+    pub fn spooled(&self) -> BTreeMap<String, BTreeSet<i64>> {
+        let mut found = SpooledReadings::default();
+        let spool = self.directory.join("spool");
+        for lane in [spool.join("live"), spool] {
+            for file in fs::read_dir(lane).into_iter().flatten().flatten() {
+                if file.file_name().to_string_lossy().starts_with("segment-") {
+                    found.add(&fs::read(file.path()).unwrap_or_default());
+                }
+            }
+        }
+        found.seconds
+    }
+
+    /// Waits until an RRD was read often enough after `time` that it has values for so many seconds on end.
+    pub fn wait_for_run(&self, rrd: &str, time: i64, seconds: i64) {
+        wait_until(&format!("readings of {rrd} in the spool"), || {
+            let spooled = self.spooled();
+            let readings = spooled.get(rrd).into_iter().flatten().filter(|second| **second > time);
+            runs(readings).iter().any(|(first, last)| last - first >= seconds)
+        });
+    }
+}
+
+/// The first and the last of readings that follow each other within the heartbeat of [`World::device`].
+pub fn runs<'s>(readings: impl Iterator<Item = &'s i64>) -> Vec<(i64, i64)> {
+    let mut runs: Vec<(i64, i64)> = Vec::new();
+    for second in readings {
+        match runs.last_mut() {
+            // Fractions of a second are left out.
+            Some((_, last)) if second - *last < 3 => *last = *second,
+            _ => runs.push((*second, *second)),
+        }
+    }
+    runs
+}
+
+/// The readings of a spool.
+#[derive(Default)]
+struct SpooledReadings {
+    /// The RRDs of the context.
+    names: Vec<String>,
+    seconds: BTreeMap<String, BTreeSet<i64>>,
+}
+
+impl SpooledReadings {
+    /// Adds those of a segment, up to its end or to a block that is being written.
+    fn add(&mut self, mut segment: &[u8]) {
+        let mut reader = BlockReader::default();
+        while let Ok(Some((frame, used))) = scan(segment, AGENT_BODY_BYTES_MAX)
+            && reader.read(frame.body, self).is_ok()
+        {
+            segment = &segment[used..];
+        }
+    }
+}
+
+impl BlockSink for SpooledReadings {
+    fn begin_context(&mut self) {
+        self.names.clear();
+    }
+
+    fn definition(&mut self, _: RrdDefinition<'_>) {}
+
+    fn rrd(&mut self, _: u32, _: u64, name: &[u8], _: usize) {
+        self.names.push(String::from_utf8_lossy(name).into_owned());
+    }
+
+    fn reading(&mut self, rrd: u32, time: Timestamp, _: &[BlockValue<'_>]) {
+        let name = self.names[rrd as usize].clone();
+        self.seconds.entry(name).or_default().insert(time.whole);
+    }
 }
 
 /// A store that hands out devices, all of them one snmpd.
@@ -208,17 +283,30 @@ impl World {
         }
     }
 
-    /// The seconds without a value from `first` to `last`, of all devices.
-    fn holes(&self, client: &mut Client, first: i64, last: i64) -> Vec<String> {
+    /// The seconds without a value, of all devices, within each run of readings that were spooled from `first` on.
+    fn holes(
+        &self,
+        client: &mut Client,
+        spooled: &BTreeMap<String, BTreeSet<i64>>,
+        first: i64,
+    ) -> Vec<String> {
         let mut holes = Vec::new();
         for device in 0..DEVICES {
-            let command = format!("FETCH snmp/d{device}.rrd LAST {first} {last}");
-            let answer = client.ask(&command).unwrap();
-            let rows: Vec<_> =
-                answer.lines.iter().filter(|line| line.starts_with(char::is_numeric)).collect();
-            assert!(rows.len() as i64 >= last - first, "{rows:?}");
-            let is_hole = |line: &&&String| line.to_lowercase().contains("nan") && !line.contains("e+");
-            holes.extend(rows.iter().filter(is_hole).map(|line| format!("d{device} {line}")));
+            let rrd = format!("snmp/d{device}.rrd");
+            for (first, last) in runs(spooled[&rrd].range(first..)) {
+                // A row is known if readings surround its second.
+                let answer = client.ask(&format!("FETCH {rrd} LAST {} {last}", first + 1)).unwrap();
+                let rows: Vec<_> =
+                    answer.lines.iter().filter(|line| line.starts_with(char::is_numeric)).collect();
+                let is_wanted = |line: &&&String| {
+                    let second = line.split(':').next().and_then(|second| second.parse::<i64>().ok());
+                    second.is_some_and(|second| second > first + 1 && second <= last)
+                };
+                let wanted: Vec<_> = rows.iter().filter(is_wanted).collect();
+                assert_eq!(wanted.len() as i64, (last - first - 1).max(0), "{rows:?}");
+                let is_hole = |line: &&&&String| line.to_lowercase().contains("nan") && !line.contains("e+");
+                holes.extend(wanted.iter().filter(is_hole).map(|line| format!("d{device} {line}")));
+            }
         }
         holes
     }
@@ -258,17 +346,24 @@ fn devices_follow_the_agents_that_are_there_and_readings_wait_for_the_store() {
     world.store.kill();
     let down = now();
     // What a killed agent had not yet written may be lost.
-    std::thread::sleep(Duration::from_secs(5));
+    let devices: Vec<String> = (0..DEVICES).map(|device| format!("snmp/d{device}.rrd")).collect();
+    devices.iter().for_each(|rrd| second.wait_for_run(rrd, down, 2));
     second.kill();
     second.start_again();
     let again = wait_for("the agent's start", || second.log().matches("collecting").nth(1).map(|_| now()));
-    std::thread::sleep(Duration::from_secs(8));
+    devices.iter().for_each(|rrd| second.wait_for_run(rrd, again, 3));
+    let spooled = second.spooled();
     let mut client = world.store.start();
     let up = now();
     world.wait_for_all(&mut client, up + 1);
+    for rrd in &devices {
+        wait_until(&format!("the backlog of {rrd}"), || {
+            client.ask(&format!("LAST {rrd}")).unwrap().message.parse().is_ok_and(|last: i64| last > up)
+        });
+    }
     assert_eq!(world.assignments(), moved);
-    assert_eq!(world.holes(&mut client, down - 1, down + 1), [""; 0]);
-    assert_eq!(world.holes(&mut client, again + 6, up), [""; 0]);
+    // From the last readings that the store had on.
+    assert_eq!(world.holes(&mut client, &spooled, down - 3), [""; 0]);
 
     // Back with what it had: the same devices as before, and each second once.
     first.start_again();
@@ -298,9 +393,16 @@ fn an_agent_that_was_cut_off_and_polled_on_writes_nothing_that_is_anothers() {
     // From here on only the one that was cut off polls, and its readings are the newest.
     second.kill();
     second.network.cut();
-    std::thread::sleep(Duration::from_secs(1));
-    let lasts: Vec<i64> = (0..DEVICES).map(|device| world.last(&mut client, format!("d{device}"))).collect();
-    std::thread::sleep(Duration::from_secs(4));
+    // The dead agent has made no later readings than these, and the store may not have taken all of them yet.
+    let killed = now();
+    let last_of = |device: usize| {
+        let made = second.spooled().get(&format!("snmp/d{device}.rrd")).and_then(|made| made.last().copied());
+        made.unwrap_or_default().max(killed)
+    };
+    let lasts: Vec<i64> = (0..DEVICES).map(last_of).collect();
+    for (device, last) in lasts.iter().enumerate() {
+        first.wait_for_run(&format!("snmp/d{device}.rrd"), *last, 5);
+    }
     let mended = now();
     first.network.mend();
     wait_until("work for the first agent", || world.share("hall-1") == DEVICES);

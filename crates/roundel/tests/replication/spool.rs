@@ -176,7 +176,7 @@ fn updates_are_acknowledged_while_all_brokers_are_away() {
     (1..=3).for_each(|number| kafka.kill(number));
     feed.send(&a, 40);
     // Long enough for what is on its way to be given up.
-    std::thread::sleep(Duration::from_secs(8));
+    wait_until("updates that are old", || figure(http, "spool_oldest_seconds").0 >= 8);
     feed.send(&a, 40);
     let waiting = figure(http, "spool_bytes").0;
     assert!(waiting > 0 && figure(http, "spool_oldest_seconds").0 >= 8, "{waiting} bytes wait");
