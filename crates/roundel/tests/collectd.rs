@@ -12,10 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use collect::collectd::encode::{push_identity, push_interval, push_samples, push_time};
 use collect::collectd::packet::{FineTime, Sample};
 use collect::collectd::rrd::Identity;
-use testkit::{Client, Daemon, Kind, Running, rrd_files};
+use testkit::{Client, DEADLINE, Daemon, Kind, Running, rrd_files, wait_for, wait_until};
 
-/// Longest wait for the files of both.
-const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "user: secret\n";
 
 /// Starts Debian's collectd.
@@ -65,59 +63,65 @@ impl Pair {
         // Its socket is open before all of its plugins take values.
         let log = directory.join("theirs/log");
         let is_ready = || fs::read_to_string(&log).is_ok_and(|log| log.contains("Initialization complete"));
-        testkit::wait_until("collectd is ready", is_ready);
+        wait_until("collectd is ready", is_ready);
         Pair { ours: daemon, client, theirs, their_files, ports }
     }
 
-    /// Stops collectd, and compares all files of both; returns their number.
+    /// Once both have received everything: waits until all files are the same, stops collectd, and compares them; returns their number.
     fn compare(mut self, at_least: usize) -> usize {
-        let start = Instant::now();
-        while rrd_files(&self.their_files).len() < at_least && start.elapsed() < PATIENCE {
-            thread::sleep(Duration::from_millis(50));
-        }
-        self.theirs.terminate();
-        let theirs = rrd_files(&self.their_files);
-        assert!(theirs.len() >= at_least, "collectd made {theirs:?}");
-        let base = self.ours.base();
-        for name in &theirs {
-            let name = name.display().to_string();
-            let flush = format!("FLUSH {}", name.replace(' ', "\\ "));
-            let theirs = dump(&self.their_files.join(&name));
-            // A slow disk may still have to make files, after which we take what has been received.
-            loop {
-                if let Err(error) = self.client.ask(&flush) {
-                    panic!("{name}: {error:?}; {}", self.ours.log());
-                }
-                let ours = dump(&base.join(&name));
-                if ours == theirs {
-                    break;
-                }
-                assert!(
-                    start.elapsed() < PATIENCE,
-                    "{name}\n{}\nours: {ours}\ntheirs: {theirs}",
-                    self.ours.log()
-                );
-                thread::sleep(Duration::from_millis(200));
-            }
-        }
+        testkit::wait_until_received(&self.ports);
+        wait_until("collectd's files", || rrd_files(&self.their_files).len() >= at_least);
+        // At its end, collectd drops what it has received and not yet written.
+        self.wait_until_same();
+        let output = std::mem::replace(&mut self.theirs, Running::quiet(&mut Command::new("true")));
+        output.terminate();
+        self.wait_until_same();
+        let (base, theirs) = (self.ours.base(), rrd_files(&self.their_files));
         let mut names = rrd_files(&base);
         names.retain(|name| !name.starts_with("roundel"));
         assert_eq!(names, theirs);
         theirs.len()
     }
+
+    /// Waits until each file of collectd is ours, too: a slow disk may still have to make files.
+    fn wait_until_same(&mut self) {
+        let start = Instant::now();
+        let theirs = rrd_files(&self.their_files);
+        for name in theirs {
+            let name = name.display().to_string();
+            let flush = format!("FLUSH {}", name.replace(' ', "\\ "));
+            loop {
+                if let Err(error) = self.client.ask(&flush) {
+                    panic!("{name}: {error:?}; {}", self.ours.log());
+                }
+                let (ours, theirs) =
+                    (dump(&self.ours.base().join(&name)), dump(&self.their_files.join(&name)));
+                if ours.is_some() && ours == theirs {
+                    break;
+                }
+                assert!(
+                    start.elapsed() < DEADLINE,
+                    "{name}\n{}\nours: {ours:?}\ntheirs: {theirs:?}",
+                    self.ours.log()
+                );
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
 }
 
-/// Header and rows of a file, by Debian's rrdtool.
-fn dump(path: &Path) -> String {
-    let run = |verb: &str| {
-        let output = Command::new("/usr/bin/rrdtool").arg(verb).arg(path).env("TZ", "UTC").output().unwrap();
-        assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+/// Runs Debian's rrdtool; `None` if it fails: the file may not be there yet, or not be whole.
+fn rrdtool(verb: &str, path: &Path) -> Option<String> {
+    let output = Command::new("/usr/bin/rrdtool").arg(verb).arg(path).env("TZ", "UTC").output().unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+/// Header and rows of a file.
+fn dump(path: &Path) -> Option<String> {
     // The position in the ring is random at creation.
     let differs = |line: &&str| !line.starts_with("filename = ") && !line.contains("].cur_row = ");
-    let info: Vec<_> = run("info").lines().filter(differs).map(str::to_string).collect();
-    info.join("\n") + &run("dump")
+    let info: Vec<_> = rrdtool("info", path)?.lines().filter(differs).map(str::to_string).collect();
+    Some(info.join("\n") + &rrdtool("dump", path)?)
 }
 
 fn directory() -> tempfile::TempDir {
@@ -164,10 +168,10 @@ fn debian_s_collectd_sends_at_every_security_level() {
     );
     let sender = start_collectd(&directory.path().join("sender"), &plugins);
     let first = pairs[2].their_files.join("peer/load/load.rrd");
-    testkit::wait_until("collectd receives", || first.exists());
-    thread::sleep(Duration::from_secs(5));
+    let last = || rrdtool("last", &first)?.trim().parse::<u64>().ok();
+    let begun = wait_for("collectd to receive", last);
+    wait_until("readings of five seconds", || last().is_some_and(|last| last >= begun + 5));
     sender.terminate();
-    thread::sleep(Duration::from_secs(1));
     for pair in pairs {
         assert!(pair.compare(10) >= 10);
     }
@@ -221,7 +225,6 @@ fn files_are_those_of_the_rrdtool_plugin() {
                 testkit::wait_until_received(&pair.ports);
             }
         }
-        thread::sleep(Duration::from_secs(1));
         assert_eq!(pair.compare(36), 36);
     }
 }

@@ -208,11 +208,8 @@ fn compare(answer: fn(u64, usize) -> String, our_lines: &str, their_lines: &str)
     let log = directory.path().join("log");
     let gmetad = Running::program(&log, "/usr/sbin/gmetad", &["-d", "1", "-c", config.to_str().unwrap()]);
     let is_done = || [&our_polls, &their_polls].iter().all(|polls| polls.load(Ordering::Relaxed) > POLLS + 1);
-    let start = std::time::Instant::now();
-    while !is_done() || !their_files.join("__SummaryInfo__/load_one.rrd").exists() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{}", ours.log());
-        thread::sleep(Duration::from_millis(100));
-    }
+    let summary = their_files.join("__SummaryInfo__/load_one.rrd");
+    testkit::wait_until("all answers to be taken by both", || is_done() && summary.exists());
 
     let mut different = Vec::new();
     for query in QUERIES {
@@ -263,12 +260,7 @@ fn debian_s_gmond_sends_to_us() {
     let log = directory.path().join("log");
     let _gmond = Running::program(&log, "/usr/sbin/gmond", &["-c", config.to_str().unwrap(), "-f"]);
     let file = |base: &Path| rrds(base).into_iter().find(|name| name.ends_with("load_one.rrd"));
-    let start = std::time::Instant::now();
-    while file(&ours.base()).is_none() {
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        assert!(start.elapsed() < Duration::from_secs(40), "{text}{}", ours.log());
-        thread::sleep(Duration::from_millis(200));
-    }
+    testkit::wait_until("gmond's metric", || file(&ours.base()).is_some());
     let name = rrds(&ours.base());
     assert!(
         name.iter().any(|name| name.starts_with("direct") && !name.starts_with("direct/__SummaryInfo__")),

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use testkit::wait_until;
 
@@ -129,8 +129,9 @@ fn thresholds_act_as_those_of_mrtg() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
+                let begun = now();
                 mrtg(&theirs);
-                std::thread::sleep(Duration::from_millis(700));
+                wait_until("the next second", || now() > begun);
             }
         });
         let _over = Over(&is_over);

@@ -9,6 +9,8 @@ mod prometheus;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -190,6 +192,7 @@ fn an_rrdcached_that_is_killed_and_away_for_a_while_gets_everything() {
     all(&mut client, 1..=50);
     start_old(&mut old);
     all(&mut client, 51..=100);
+    // No one says when rrdcached's journal has what rrdcached has acknowledged.
     thread::sleep(Duration::from_millis(300));
     old.kill();
     all(&mut client, 101..=150);
@@ -275,9 +278,8 @@ fn a_target_that_does_not_answer_delays_no_update() {
     let mut client = first.start();
     create(&mut client, "a.rrd");
     let (held, _) = silent.accept().unwrap();
-    let begun = std::time::Instant::now();
+    // They are answered although it never answers.
     (1..=500).for_each(|second| update(&mut client, "a.rrd", second));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert_eq!(metric(http, "sent_total", None), 0);
     drop((silent, held));
     let mut there = second.start();
@@ -305,12 +307,16 @@ fn a_stop_does_not_wait_for_the_rest_of_a_batch() {
     let directory = directory();
     let socket = directory.path().join("slow");
     let slow = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let answers = Arc::new(AtomicU64::new(0));
+    let answered = Arc::clone(&answers);
     thread::spawn(move || {
         for stream in slow.incoming() {
             let mut stream = stream.unwrap();
             for _ in BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok) {
+                // The target's slowness is what is tested.
                 thread::sleep(Duration::from_secs(1));
                 stream.write_all(b"0 done\n").ok();
+                answered.fetch_add(1, Ordering::Relaxed);
             }
         }
     });
@@ -319,9 +325,8 @@ fn a_stop_does_not_wait_for_the_rest_of_a_batch() {
     (0..200).for_each(|number| create(&mut client, &format!("{number}.rrd")));
     update(&mut client, "0.rrd", 1);
     wait_until("a batch that is on its way", || metric(http, "waiting_seconds", None) > 1);
-    let begun = std::time::Instant::now();
     first.take().terminate();
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(answers.load(Ordering::Relaxed) < 200, "the stop has waited for the whole batch");
     // What was not answered is sent by the next.
     let mut second = testkit::daemon!(Kind::Stripes, &directory.path().join("second"));
     let mut there = second.start();

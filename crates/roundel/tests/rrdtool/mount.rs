@@ -273,6 +273,7 @@ fn what_is_no_rrd_is_refused_or_lives_elsewhere() {
     // The first one is without sizes, because this thread has not asked for any yet.
     let asked = std::fs::read_dir(&mount.directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
     assert!(asked.count() > 2);
+    // The kernel keeps sizes for a second, and does not say when it drops them.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let listing = std::fs::read_dir(&mount.directory).unwrap();
     std::fs::write(mount.directory.join("state.tmp"), "a state").unwrap();
