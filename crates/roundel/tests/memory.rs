@@ -229,8 +229,8 @@ fn all_of_them_at_once() {
         assert!(count > 9_500, "{count} connections");
         (others, http.join().unwrap())
     });
-    let count = held.0.iter().flatten().count();
-    attacked.wait_until_let_in(count);
+    // Not until all are let in: the daemon lets many wait.
+    thread::sleep(Duration::from_millis(300));
     attacked.check("all at once");
     drop(held);
     attacked.check_return("all at once");
