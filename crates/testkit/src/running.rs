@@ -9,7 +9,7 @@ use std::time::Instant;
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-use crate::wait::{DEADLINE, wait_for};
+use crate::wait::{DEADLINE, wait_for, wait_until};
 
 /// A process that a test has started. It is killed with the processes that it has started, and reaped, when dropped.
 ///
@@ -191,13 +191,26 @@ impl Drop for PidFile {
     }
 }
 
-/// Sends a signal to a process.
+/// Sends a signal to a process. After `STOP`, returns once all threads stand still: on a busy machine they run on for a while.
 ///
 /// # Panics
 /// If the process is not there.
 pub fn send_signal(process: u32, signal: Signal) {
     let id = Pid::from_raw(process as i32).expect("a process has a number");
     kill_process(id, signal).unwrap_or_else(|error| panic!("{signal:?} to process {process}: {error}"));
+    if signal == Signal::STOP {
+        wait_until("all threads to stand still", || {
+            thread_states(process).iter().all(|state| "TZX".contains(*state))
+        });
+    }
+}
+
+/// The states of the threads of a process, as proc_pid_stat(5) has them.
+fn thread_states(process: u32) -> Vec<char> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    // The name before it, in brackets, may be anything.
+    stats.filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next()).collect()
 }
 
 /// Adds the children of a process, and theirs.
@@ -214,7 +227,16 @@ fn add_descendants(process: u32, family: &mut Vec<Pid>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wait_until;
+
+    #[test]
+    fn a_stopped_process_does_nothing_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let process = Running::program(&log, "sh", &["-c", "while :; do echo on; done"]);
+        wait_until("the first words", || !process.log().is_empty());
+        process.signal(Signal::STOP);
+        assert_eq!(thread_states(process.id()), ['T']);
+    }
 
     #[test]
     fn a_process_ends_with_its_children() {

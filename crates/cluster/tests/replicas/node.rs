@@ -177,6 +177,18 @@ fn contents(nodes: &[&Node], partitions: u32) -> Vec<String> {
     all
 }
 
+/// Checks that a node that is new in a log that has ended gets nothing: what was copied now would come too late to be divided. Stops it.
+fn gets_nothing(c: &Node) {
+    let knows = |name| c.members().node(name).is_some();
+    wait_for("the others to be known", &[c], || knows("a") && knows("b"));
+    // With each own beat that it reads, a node looks what it should have.
+    let own_beats = || c.members().node("c").map_or(0, |known| known.beat.number);
+    let known_at = own_beats();
+    wait_for("rounds of the node", &[c], || own_beats() >= known_at + 20);
+    assert_eq!(has(c), 0);
+    c.stop();
+}
+
 /// Moves two nodes to a log of some partitions, and checks that all is there, and that nothing is copied.
 fn move_to(partitions: u32) {
     let root = tempfile::tempdir().unwrap();
@@ -207,17 +219,7 @@ fn move_to(partitions: u32) {
     let refused = Move::begin(&*log, &*other, splits).err();
     assert!(matches!(refused, Some(SuccessionError::Refused(_))), "{refused:?}");
     wait_for_move(&mut moved);
-    // Nothing moves in a log that has ended: what was copied now would come too late to be divided.
-    let c = start(root.path(), "c", "west", &log);
-    wait_for("the others to be known", &[&c], || {
-        c.members().node("a").is_some() && c.members().node("b").is_some()
-    });
-    // With each own beat that it reads, a node looks what it should have.
-    let own_beats = || c.members().node("c").map_or(0, |known| known.beat.number);
-    let known_at = own_beats();
-    wait_for("rounds of the node", &[&c], || own_beats() >= known_at + 20);
-    assert_eq!(has(&c), 0);
-    c.stop();
+    gets_nothing(&start(root.path(), "c", "west", &log));
     assert_eq!(contents(&[&a, &b], PARTITIONS), before, "what is sealed is read");
     a.stop();
     b.stop();

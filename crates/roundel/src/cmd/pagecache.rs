@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result {
     for missing in sampler.missing() {
         eprintln!("roundel: {missing} is not there: what it counts stays unknown");
     }
-    // Before the RRD is there: whoever sees it may send a signal.
+    // Before the RRD is there: who sees it may send a signal.
     stop_on_signals();
     let mut recorder = arguments
         .to

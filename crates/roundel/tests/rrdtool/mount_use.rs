@@ -7,8 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
-use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Client, wait_until};
+use testkit::{Client, Signal, send_signal, wait_until};
 
 use super::mount::{MAKE, mounted, shell};
 use super::mounting::{Mount, can_mount, is_mounted};
@@ -129,8 +128,7 @@ fn a_daemon_that_hangs_is_waited_for_only_so_long() {
         let create = format!("CREATE {name} -b 1000000000 DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:5");
         assert_eq!(client.ask(&create).unwrap().status, 0);
     }
-    let hung = Pid::from_raw(daemon.process() as i32).unwrap();
-    kill_process(hung, Signal::STOP).unwrap();
+    send_signal(daemon.process(), Signal::STOP);
     // Less than the time of three readers that wait for 15 seconds each.
     let (begun, longest) = (Instant::now(), Duration::from_secs(40));
     let read = |name: &str| {
@@ -159,7 +157,7 @@ fn a_daemon_that_hangs_is_waited_for_only_so_long() {
     assert!(!is_mounted(&mount.directory));
     assert!(mount.stop().success());
     assert!(begun.elapsed() < longest);
-    kill_process(hung, Signal::CONT).unwrap();
+    send_signal(daemon.process(), Signal::CONT);
 }
 
 #[test]
