@@ -198,7 +198,7 @@ fn read_anew(file: &std::fs::File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Closes a file. The kernel tells the mount afterwards, and nobody else; until then, who opens it sees what this one saw.
+/// Closes a file. The kernel tells the mount afterwards, and no one else; until then, who opens it sees what this one saw.
 fn close(file: std::fs::File) {
     drop(file);
     std::thread::sleep(Duration::from_millis(100));
