@@ -7,6 +7,7 @@ git status --porcelain --untracked-files=all | cut -c4- | sed 's/.* -> //' |
   # A crate that was removed has no tests.
   [ -e "$crate/Cargo.toml" ] || continue
   package=$(sed -n 's/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml" | head -1)
-  # Cargo refuses `--lib` for a package without a library.
-  if [ -e "$crate/src/lib.rs" ]; then echo "$package --lib --bins"; else echo "$package --bins"; fi
+  # Cargo refuses `--lib` for a package without a library. `--bins` would take executables, too, that are declared to have no tests.
+  executable=$(sed -n '/^\[\[bin\]\]/{n;s/^name = "\(.*\)"/\1/p;}' "$crate/Cargo.toml" | head -1)
+  if [ -e "$crate/src/lib.rs" ]; then echo "$package --lib"; else echo "$package --bin $executable"; fi
 done
