@@ -60,6 +60,25 @@ fn add_messages(server: &Server) {
     }
 }
 
+/// Whether two nodes lead as many partitions each, as the plan has it: each takes its own from the other when both have run for a while.
+pub fn lead_half_each(server: &Server, nodes: [&str; 2]) -> bool {
+    let answer = server.client().ask("CLUSTER").unwrap();
+    nodes.iter().all(|node| {
+        let leads = format!(" leader {node} ");
+        answer.lines.iter().filter(|line| line.starts_with("partition ") && line.contains(&leads)).count()
+            == 4
+    })
+}
+
+/// Waits until the only node has begun to lead all partitions in its process of this number. At its start it knows of itself what the process before
+/// it said.
+fn wait_until_leading(server: &Server, process: usize) {
+    wait_until("a leader of everything", || {
+        server.log().matches("this node leads the partition").count() >= 8 * process
+            && are_well(server, &["a"])
+    });
+}
+
 /// Removes the stores of all partitions of a node; says where they were.
 fn remove_partitions(server: &Server) -> Vec<std::path::PathBuf> {
     let all = server.store().read_dir().unwrap().map(|entry| entry.unwrap().path());
@@ -306,14 +325,16 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
         place.display()
     ));
     a.start();
-    wait_until("a leader of everything", || are_well(&a, &["a"]));
+    wait_until_leading(&a, 1);
     create_all(&a);
     add_messages(&a);
     update_all(&a, 1);
     let rounds = || {
-        let text = http_get(http, "/metrics").unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("roundel_backup_rounds_total "));
-        line.map_or(0, |count| count.trim().parse::<u64>().unwrap())
+        testkit::wait_for("the rounds of backups in /metrics", || {
+            let text = http_get(http, "/metrics")?;
+            let count = text.lines().find_map(|line| line.strip_prefix("roundel_backup_rounds_total "))?;
+            count.trim().parse::<u64>().ok()
+        })
     };
     let before = rounds();
     wait_until("two rounds more", || rounds() >= before + 2);
@@ -323,7 +344,7 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
     a.kill();
     let lost = remove_partitions(&a);
     a.start();
-    wait_until("a leader of everything", || are_well(&a, &["a"]));
+    wait_until_leading(&a, 2);
     check_all(&a, 2);
     assert_eq!(a.dump("other/x.rrd"), whole);
     assert_eq!(figure(http, "copied_total").0, 1, "the others have few messages");
@@ -353,7 +374,7 @@ fn what_all_nodes_have_lost_is_made_of_its_backup_and_of_the_log() {
     }
     remove_partitions(&a);
     a.start();
-    wait_until("a leader of everything", || are_well(&a, &["a"]));
+    wait_until_leading(&a, 3);
     check_all(&a, 3);
     assert_eq!(a.dump("other/x.rrd"), whole);
     assert!(a.log().contains("of its backup"), "it says why");

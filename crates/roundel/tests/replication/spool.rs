@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use testkit::{Kafka, free_port, http_get, wait_until};
 
-use super::cluster::{are_all_well, are_well, figure, node_over};
+use super::cluster::{are_all_well, are_well, figure, lead_half_each, node_over};
 use super::cluster_faults::export;
 use super::cluster_faults::judge::Verdict;
 use super::cluster_faults::load::{BEGIN, RRDS, Sent, definition, name, reading};
@@ -58,6 +58,9 @@ impl Feed {
     /// Makes all RRDs through `b`, and updates them through `a`.
     fn begin(a: &Server, b: &Server) -> Feed {
         wait_until("both to have everything", || are_well(a, &["a", "b"]) && are_well(b, &["a", "b"]));
+        wait_until("each to lead its share", || {
+            lead_half_each(a, ["a", "b"]) && lead_half_each(b, ["a", "b"])
+        });
         for rrd in 0..RRDS {
             assert!(b.say(&format!("CREATE {} {}", name(rrd), definition(ROWS))).starts_with("0 "));
         }
