@@ -256,7 +256,7 @@ impl Members {
         self.nodes.values().filter_map(next).max().unwrap_or(0)
     }
 
-    /// The newest epoch that any node has told of a partition; 0 if none has.
+    /// Newest epoch of a partition in the heartbeats of all nodes; 0 if no heartbeat names the partition.
     pub fn newest_epoch(&self, partition: u32) -> u32 {
         let epoch = |known: &Known| known.replica(partition).map(|replica| replica.epoch);
         self.nodes.values().filter_map(epoch).max().unwrap_or(0)

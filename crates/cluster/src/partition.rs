@@ -216,7 +216,7 @@ struct State {
     seal_is_marked: bool,
     /// The store that is open is to be put aside: why.
     aside: Option<String>,
-    /// It is to claim the partition, unless an epoch after this one has begun.
+    /// The replica may claim the partition, until an epoch after this one begins.
     wants_lead: Option<u32>,
 }
 
@@ -322,8 +322,8 @@ impl Replica {
         Some((engine as Arc<dyn Engine>, state.accepted.epoch))
     }
 
-    /// Has it claim the partition whenever it does not lead it, as long as it has read of no epoch after `known`: who decides this knows the
-    /// nodes only up to that epoch, and has to decide again about a later one. `None`: it claims nothing.
+    /// Lets the replica claim the partition while it does not lead, or forbids that (`None`). `known` is the newest epoch on which the
+    /// caller's decision is based: the replica claims nothing after it has read a later epoch.
     pub fn want_lead(&self, known: Option<u32>) {
         self.shared.state().wants_lead = known;
     }

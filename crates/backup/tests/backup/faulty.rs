@@ -48,7 +48,7 @@ pub struct Faulty {
     full_for: Mutex<String>,
     /// Seconds that have passed on the server's clock beside those of this machine's.
     passed: AtomicI64,
-    /// The same when each object was written.
+    /// `passed` at the time when each object was written.
     written: Mutex<BTreeMap<String, i64>>,
 }
 

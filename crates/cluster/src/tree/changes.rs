@@ -202,7 +202,7 @@ impl NodeTree {
                     doubtful.insert(name.clone());
                 }
             }
-            // A program may be copying a placeholder there. Once it has written more, or the file is gone, another event tells.
+            // A program may be copying a placeholder to this name. The kernel sends another event when the program writes or removes the file.
             Found::Unfinished => moved.forget(name),
             // What programs put there is theirs.
             Found::Foreign(_) | Found::RrdFile | Found::Other => {

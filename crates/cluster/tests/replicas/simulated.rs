@@ -123,6 +123,7 @@ impl State {
 }
 
 /// What one node has of the log.
+#[derive(Clone)]
 pub struct NodeLog {
     log: Arc<SimLog>,
     /// Its readers see it, too.
@@ -137,7 +138,7 @@ impl NodeLog {
         self.is_cut_off.store(is_cut_off, Ordering::Release);
     }
 
-    /// How often there was nothing more to read.
+    /// Returns the number of reads that found no message.
     pub fn reads_in_vain(&self) -> u64 {
         self.in_vain.load(Ordering::Relaxed)
     }
@@ -195,10 +196,7 @@ impl ReplicatedLog for NodeLog {
 
     fn reader(&self, partition: u32, from: u64) -> Result<Box<dyn LogReader>, LogError> {
         drop(self.check()?);
-        let NodeLog { log, is_cut_off, in_vain } = self;
-        let (log, is_cut_off, in_vain) = (Arc::clone(log), Arc::clone(is_cut_off), Arc::clone(in_vain));
-        let node = NodeLog { log, is_cut_off, in_vain };
-        Ok(Box::new(SimReader { node, partition, next: from }))
+        Ok(Box::new(SimReader { node: self.clone(), partition, next: from }))
     }
 }
 

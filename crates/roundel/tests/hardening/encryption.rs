@@ -185,8 +185,9 @@ fn every_port_refuses_what_is_old_weak_or_plain() {
         }
     });
     // Where there is no TLS, who begins it is not left waiting.
+    let begun = Instant::now();
     let (done, text) = guarded.openssl(guarded.daemon.tcp_port(), &[], "");
-    assert!(!done, "{text}");
+    assert!(!done && begun.elapsed() < Duration::from_secs(5), "{text}");
     let answer = until_end(guarded.daemon.tcp_port(), &[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
     assert_eq!(answer, b"-1 This port does not speak TLS.\n");
     let refusal = guarded.refusal(guarded.daemon.tcp_port(), None);
@@ -199,7 +200,9 @@ fn a_record_that_is_too_long_ends_its_handshake() {
     let guarded = Guarded::start();
     let mut hello = vec![22, 3, 1, 0xff, 0xff];
     hello.resize(100, 0);
+    let begun = Instant::now();
     until_end(guarded.open, &hello);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(guarded.rrdtool(guarded.open, None, &["list", "/"]).status.success());
 }
 
@@ -298,11 +301,13 @@ impl Talk {
         Talk { _process: process, input, output }
     }
 
-    fn ping(&mut self) {
+    fn ping(&mut self) -> Duration {
+        let begun = Instant::now();
         self.input.write_all(b"PING\n").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         assert_eq!(line, "0 PONG\n");
+        begun.elapsed()
     }
 }
 
@@ -327,9 +332,11 @@ fn slow_handshakes_by_the_thousand_hold_up_nobody() {
             stream
         })
         .collect();
-    (0..50).for_each(|_| before.ping());
-    Talk::begin(&guarded).ping();
+    let slowest = (0..50).map(|_| before.ping()).max().unwrap();
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
     let begun = Instant::now();
+    Talk::begin(&guarded).ping();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     // All but the newest have made room, and those have a deadline.
     let has_ended = |mut stream: &TcpStream| {
         stream.set_nonblocking(true).unwrap();

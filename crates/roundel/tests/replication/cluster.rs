@@ -60,7 +60,8 @@ fn add_messages(server: &Server) {
     }
 }
 
-/// Whether two nodes lead as many partitions each, as the plan has it: each takes its own from the other when both have run for a while.
+/// Returns true once two nodes lead half of the partitions each. At first one node may lead more; after some heartbeats the other takes
+/// its own partitions.
 pub fn lead_half_each(server: &Server, nodes: [&str; 2]) -> bool {
     let answer = server.client().ask("CLUSTER").unwrap();
     nodes.iter().all(|node| {
@@ -70,8 +71,8 @@ pub fn lead_half_each(server: &Server, nodes: [&str; 2]) -> bool {
     })
 }
 
-/// Waits until the only node has begun to lead all partitions in its process of this number. At its start it knows of itself what the process before
-/// it said.
+/// Waits until a single node leads all partitions after its start of this number. `CLUSTER` alone would not do: until its first heartbeat,
+/// the node reports the state of its previous process.
 fn wait_until_leading(server: &Server, process: usize) {
     wait_until("a leader of everything", || {
         server.log().matches("this node leads the partition").count() >= 8 * process
