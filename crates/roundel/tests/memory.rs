@@ -286,7 +286,9 @@ fn slow_commands_take_few_threads_and_others_do_not_wait_for_them() {
     wait_until("some slow commands to be done", || {
         for _ in 0..10 {
             most = most.max(threads(attacked.daemon.process()));
+            let asked = Instant::now();
             assert_eq!(client.ask("PING").unwrap().status, 0);
+            assert!(asked.elapsed() < Duration::from_secs(1), "PING took {:?}", asked.elapsed());
         }
         tuned = attacked.metric("roundel_commands_total{command=\"TUNE\"}").unwrap_or_default();
         tuned >= 100
