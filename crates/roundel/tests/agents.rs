@@ -448,18 +448,27 @@ impl RawSession {
     }
 
     fn open_as(port: u16, epoch: u64, name: &[u8]) -> RawSession {
+        let mut session = RawSession::connect(port);
+        session.greet(epoch, name);
+        session
+    }
+
+    /// A connection on which the agent has not said who it is.
+    fn connect(port: u16) -> RawSession {
         let stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        let mut session = RawSession { stream, input: Vec::new() };
+        RawSession { stream, input: Vec::new() }
+    }
+
+    fn greet(&mut self, epoch: u64, name: &[u8]) {
         let mut out = b"FRAMES 3\n".to_vec();
         push_hello(&mut out, &Hello { epoch, sent: 0, name });
-        session.write(&out);
+        self.write(&out);
         let want = b"0 Frames of version 3 from here on\n";
-        while session.input.len() < want.len() {
-            assert!(session.read() > 0);
+        while self.input.len() < want.len() {
+            assert!(self.read() > 0);
         }
-        assert_eq!(session.input.drain(..want.len()).collect::<Vec<_>>(), want);
-        session
+        assert_eq!(self.input.drain(..want.len()).collect::<Vec<_>>(), want);
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -549,6 +558,20 @@ fn a_bad_session_ends_by_itself_and_the_newest_of_an_agent_counts() {
     text.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "-1 Only frames of version 3 and 4 are spoken here.\n");
     assert_eq!(client.ask("PING").unwrap().status, 0);
+}
+
+/// The connection of an agent that was killed may be read after that of the agent that was started in its place.
+#[test]
+fn a_connection_that_was_made_before_does_not_end_the_session_of_a_later_one() {
+    let mut world = World::new(Kind::Stripes);
+    world.daemon.start();
+    let mut earlier = RawSession::connect(world.port);
+    let mut later = RawSession::open(world.port, 7);
+    assert_eq!(later.answer(), "welcome after 0");
+    earlier.greet(7, b"raw");
+    assert!(earlier.answer().starts_with("Fenced: a newer session"), "{}", world.daemon.log());
+    later.write(&one_block(3));
+    assert!(later.answer().contains("sequence: 3, count: 1"));
 }
 
 /// A token is one agent's, while it is known: what another one says of itself does not end that one's session.

@@ -127,8 +127,9 @@ impl FramesServer for AgentServer {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send,
         peer: Peer,
+        number: u64,
         stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
-        session::run(stream, peer, self, stop).await
+        session::run(stream, (peer, number), self, stop).await
     }
 }

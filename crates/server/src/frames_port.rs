@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -76,11 +77,12 @@ pub trait FramesServer: Send + Sync + 'static {
     const CLIENTS: &str;
     /// The state of all connections.
     fn service(&self) -> &Arc<Service>;
-    /// Serves one client.
+    /// Serves one client. A client that was accepted later has a higher `number`.
     fn session(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send,
         peer: Peer,
+        number: u64,
         stop: watch::Receiver<bool>,
     ) -> impl Future<Output = io::Result<()>> + Send;
 }
@@ -119,17 +121,20 @@ impl FramesPort {
         stop: &watch::Receiver<bool>,
     ) -> io::Result<JoinSet<()>> {
         let mut listening = JoinSet::new();
+        let numbers = Arc::new(AtomicU64::new(1));
         for listener in self.listeners {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            listening.spawn(accept(listener, Arc::clone(server), self.tls.clone(), stop.clone()));
+            let numbers = Arc::clone(&numbers);
+            listening.spawn(accept(listener, numbers, Arc::clone(server), self.tls.clone(), stop.clone()));
         }
         Ok(listening)
     }
 }
 
-/// Accepts sessions until the daemon stops, and waits for them to end.
+/// Accepts sessions until the daemon stops, and waits for them to end. Each gets the next of the `numbers`.
 async fn accept<S: FramesServer>(
     listener: tokio::net::TcpListener,
+    numbers: Arc<AtomicU64>,
     server: Arc<S>,
     tls: Option<Arc<TlsPort>>,
     mut stop: watch::Receiver<bool>,
@@ -146,22 +151,32 @@ async fn accept<S: FramesServer>(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        let accepted = Accepted { stream, from, number: numbers.fetch_add(1, Ordering::Relaxed) };
         let (server, tls, stop) = (Arc::clone(&server), tls.clone(), stop.clone());
-        sessions.spawn(async move { admit(&*server, tls.as_deref(), (stream, from), stop).await });
+        sessions.spawn(async move { admit(&*server, tls.as_deref(), accepted, stop).await });
     }
     while sessions.join_next().await.is_some() {}
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    stream: TcpStream,
+    from: SocketAddr,
+    /// Those that were accepted later have higher ones.
+    number: u64,
 }
 
 /// Begins TLS where it is spoken, then serves the client.
 async fn admit<S: FramesServer>(
     server: &S,
     tls: Option<&TlsPort>,
-    (stream, from): (TcpStream, SocketAddr),
+    accepted: Accepted,
     mut stop: watch::Receiver<bool>,
 ) {
+    let Accepted { stream, from, number } = accepted;
     // What is written is complete, so waiting for more gains nothing.
     stream.set_nodelay(true).ok();
-    let Some(tls) = tls else { return serve(server, stream, from, None, stop).await };
+    let Some(tls) = tls else { return serve(server, stream, (from, None), number, stop).await };
     let _fixed = server.service().memory.fix(TLS_STREAM_BYTES);
     let encrypted = tokio::select! {
         biased;
@@ -169,7 +184,7 @@ async fn admit<S: FramesServer>(
         encrypted = tls.encrypt(stream) => encrypted,
     };
     match encrypted {
-        Ok((stream, names)) => serve(server, stream, from, names, stop).await,
+        Ok((stream, names)) => serve(server, stream, (from, names), number, stop).await,
         Err(error) => tracing::debug!(%from, %error, "one of the {} could not begin TLS", S::CLIENTS),
     }
 }
@@ -177,11 +192,12 @@ async fn admit<S: FramesServer>(
 async fn serve<S: FramesServer>(
     server: &S,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    from: SocketAddr,
-    certificate: Option<Arc<[String]>>,
+    (from, certificate): (SocketAddr, Option<Arc<[String]>>),
+    number: u64,
     stop: watch::Receiver<bool>,
 ) {
-    if let Err(error) = server.session(stream, Peer::Tcp { address: from, certificate }, stop).await {
+    let peer = Peer::Tcp { address: from, certificate };
+    if let Err(error) = server.session(stream, peer, number, stop).await {
         tracing::debug!(%from, %error, "a session of {} has ended", S::CLIENTS);
     }
 }

@@ -46,21 +46,25 @@ impl Registry {
         streams.keys().map(|stream| agent_of(stream)).collect::<HashSet<_>>().len()
     }
 
-    /// Ends an older session of the same stream, waits until that has applied what it is at, and takes its place.
-    pub async fn take(&self, name: &[u8]) -> Place<'_> {
+    /// Ends an older session of the same stream, waits until that has applied what it is at, and takes its place. The session with the
+    /// highest `number`, from 1 on, is the newest: `None` when that is another one.
+    pub async fn take(&self, name: &[u8], number: u64) -> Option<Place<'_>> {
         let seat = Arc::clone(
             self.lock()
                 .entry(name.into())
                 .or_insert_with(|| Arc::new(Seat { newest: watch::Sender::new(0), taken: Arc::default() })),
         );
-        let mut number = 0;
-        seat.newest.send_modify(|newest| {
-            *newest += 1;
-            number = *newest;
+        let is_newest = seat.newest.send_if_modified(|newest| {
+            let is_newest = number > *newest;
+            *newest = number.max(*newest);
+            is_newest
         });
+        if !is_newest {
+            return None;
+        }
         let newest = seat.newest.subscribe();
         let taken = Arc::clone(&seat.taken).lock_owned().await;
-        Place { registry: self, name: name.into(), seat, number, newest, _taken: taken }
+        Some(Place { registry: self, name: name.into(), seat, number, newest, _taken: taken })
     }
 }
 
@@ -90,11 +94,12 @@ mod tests {
     #[tokio::test]
     async fn the_newest_session_gets_the_place() {
         let registry = Registry::default();
-        let mut first = registry.take(b"a").await;
-        let other = registry.take(b"b").await;
-        let _second_stream = registry.take(b"b/live").await;
+        let mut first = registry.take(b"a", 2).await.unwrap();
+        let other = registry.take(b"b", 3).await.unwrap();
+        let _second_stream = registry.take(b"b/live", 4).await.unwrap();
         assert_eq!(registry.count(), 2);
-        let mut second = Box::pin(registry.take(b"a"));
+        assert!(registry.take(b"a", 1).await.is_none());
+        let mut second = Box::pin(registry.take(b"a", 5));
         let wanted = async {
             tokio::select! {
                 _ = &mut second => panic!("there are two"),
@@ -103,7 +108,7 @@ mod tests {
         };
         wanted.await;
         drop(first);
-        let second = second.await;
+        let second = second.await.unwrap();
         drop(other);
         assert_eq!(registry.count(), 2);
         drop(second);

@@ -43,13 +43,14 @@ const HELLO_BYTES_MAX: usize = 1024;
 /// Why a session ends, for the agent.
 type Ending = (ErrorCode, String);
 
-/// Serves an agent until it leaves, a newer session of it comes, or `stop` becomes true.
+/// Serves an agent until it leaves, a newer session of it comes, or `stop` becomes true. A session is newer when its connection was
+/// accepted later, and so has a higher `number`.
 ///
 /// # Errors
 /// Errors of the socket.
 pub async fn run(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    peer: Peer,
+    (peer, number): (Peer, u64),
     server: &AgentServer,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
@@ -61,11 +62,11 @@ pub async fn run(
         // Before it takes the place of the one whose name it says.
         server.service.access.refused(&who.name, "to be another agent");
         let text = format!("the token is that of \"{}\", and no other agent's", who.name);
-        tracing::warn!(agent = name, "the session of an agent ends: {text}");
-        push_ended(&mut wire.output, ErrorCode::Permission, text.as_bytes());
-        return wire.flush().await;
+        return end(&mut wire, &name, &(ErrorCode::Permission, text)).await;
     }
-    let mut place = server.registry.take(&hello.name).await;
+    let Some(mut place) = server.registry.take(&hello.name, number).await else {
+        return end(&mut wire, &name, &replaced(server)).await;
+    };
     let ended = match Session::begin(server, hello, &who, &mut wire.output).await {
         Ok(mut session) => {
             add(&server.counts.sessions, 1);
@@ -80,12 +81,27 @@ pub async fn run(
         }
         Err(ending) => Ok(Some(ending)),
     };
-    if let Ok(Some((code, text))) = &ended {
-        tracing::warn!(agent = name, "the session of an agent ends: {text}");
-        push_ended(&mut wire.output, *code, text.as_bytes());
-        wire.flush().await?;
+    match ended? {
+        Some(ending) => end(&mut wire, &name, &ending).await,
+        None => Ok(()),
     }
-    ended.map(drop)
+}
+
+/// Tells an agent why its session ends.
+async fn end<S: AsyncRead + AsyncWrite + Unpin>(
+    wire: &mut FramesWire<S>,
+    agent: &str,
+    (code, text): &Ending,
+) -> io::Result<()> {
+    tracing::warn!(agent, "the session of an agent ends: {text}");
+    push_ended(&mut wire.output, *code, text.as_bytes());
+    wire.flush().await
+}
+
+/// Counts a session that ends because a newer one has its place.
+fn replaced(server: &AgentServer) -> Ending {
+    add(&server.counts.fenced, 1);
+    (ErrorCode::Fenced, "a newer session has taken the place of this one".to_string())
 }
 
 /// Whether a client may send what the agent of this name records: a token is that of one agent, unless it may do everything.
@@ -234,10 +250,7 @@ impl<'a> Session<'a> {
                     let text = format!("the token of \"{}\" is not known any more, or has ended", who.name);
                     return Ok(Some((ErrorCode::Permission, text)));
                 }
-                () = place.is_wanted() => {
-                    add(&self.server.counts.fenced, 1);
-                    return Ok(Some((ErrorCode::Fenced, "a newer session has taken the place of this one".to_string())));
-                }
+                () = place.is_wanted() => return Ok(Some(replaced(self.server))),
                 (upto, result) = committed(&mut self.commit) => {
                     self.commit = None;
                     if let Err(error) = result {

@@ -99,6 +99,7 @@ impl FramesServer for FollowerServer {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send,
         peer: Peer,
+        _number: u64,
         stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
         session::run(stream, peer, self, stop).await
