@@ -72,9 +72,10 @@ test: peers variants
 	ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.5x} $(NEXTEST) $(EVERYTHING)
 	@sh peers/skipped.sh $(TARGET)/skipped.txt
 
-# Rarely broken by a change, so `make check` leaves it out: the default build, which lacks optional features, the fuzz targets, the
-# documentation's links.
+# Rarely broken by a change, so `make check` leaves it out: the default build, which lacks optional features, what clippy says of tests,
+# the fuzz targets, the documentation's links.
 variants:
+	$(CARGO) clippy $(EVERYTHING) --all-targets -- $(DENY)
 	$(CARGO) test --locked -p roundel --test features
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --all-features --no-deps --locked
@@ -85,14 +86,10 @@ test-all: all-peers variants
 	ROUNDEL_NO_SKIP=1 ROUNDEL_SEEDS=10x $(NEXTEST) $(EVERYTHING) --profile all
 	sh peers/fresh.sh $(TARGET)
 
-# Unit tests run for the crates that changed since the last commit, with a quarter of the seeds; `make test` runs all tests.
+# Unit tests run for the crates that changed since the last commit, with a tenth of the seeds; `make test` runs all tests, and has
+# clippy read them.
 check: tools
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(EVERYTHING) --all-targets -- $(DENY)
-	$(NEXTEST) --locked -p roundel-tidy
-	@sh peers/changed.sh | while read -r package targets; do echo "unit tests of $$package"; \
-	  ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.25x} $(NEXTEST) --locked --all-features -p $$package $$targets --no-tests pass || exit 1; done
-	$(TOOLS)/cargo-deny check bans licenses sources
+	@sh peers/check.sh $(TARGET) '$(EVERYTHING)' '$(DENY)'
 
 bench: peers
 	$(CARGO) build --release --locked --features roundel/full -p roundel -p roundel-bench -p roundel-librrd

@@ -190,7 +190,7 @@ impl World<'_> {
 
 #[test]
 fn readings_of_an_rrd_arrive_in_order_whatever_is_killed_or_restored() {
-    let mut live_blocks = 0;
+    let (mut live_blocks, mut seeds_run) = (0, 0);
     for seed in seeds(12) {
         let mut random = Random::new(seed);
         let directory = tempfile::tempdir().unwrap();
@@ -227,6 +227,7 @@ fn readings_of_an_rrd_arrive_in_order_whatever_is_killed_or_restored() {
             assert_eq!(last, *made, "seed {seed}, RRD {rrd}");
         }
         live_blocks += world.feed().lock().lanes[Lane::Live as usize].spool.last();
+        seeds_run += 1;
     }
-    assert!(live_blocks > 100, "{live_blocks} blocks in the live lane");
+    assert!(live_blocks > 8 * seeds_run, "{live_blocks} blocks in the live lane");
 }

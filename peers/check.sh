@@ -1,0 +1,45 @@
+#!/bin/sh
+# `make check`: clippy reads all crates, and beside it, because each leaves a core idle now and then: formatting, the unit tests of the
+# crates that changed since the last commit, the house rules and licences. The Makefile gives the target directory, cargo's options for
+# all crates, and those of clippy.
+set -eu
+cd "$(dirname "$0")/.."
+target=$1 everything=$2 lints=$3
+nextest=$target/tools/bin/cargo-nextest
+plan=$target/check
+rm -rf "$plan"
+mkdir -p "$plan"
+
+# Cargo lets one command at a time build, so the tests are built first. nextest then runs them without cargo, by these files.
+plan_tests() {
+  package=$1
+  shift
+  "$nextest" nextest list --cargo-quiet --locked -p "$package" "$@" --list-type binaries-only --message-format json > "$plan/$package.json"
+}
+cargo metadata --format-version 1 --locked > "$plan/metadata"
+plan_tests roundel-tidy
+sh peers/changed.sh > "$plan/changed"
+while read -r package targets; do
+  # shellcheck disable=SC2086
+  plan_tests "$package" --all-features $targets
+done < "$plan/changed"
+
+beside_clippy() {
+  status=0
+  cargo fmt --all --check || status=1
+  for tests in "$plan"/*.json; do
+    echo "tests of $(basename "$tests" .json)"
+    ROUNDEL_SEEDS=${ROUNDEL_SEEDS:-0.1x} "$nextest" nextest run --binaries-metadata "$tests" --cargo-metadata "$plan/metadata" \
+      --no-tests pass || status=1
+  done
+  "$target/tools/bin/cargo-deny" check bans licenses sources || status=1
+  return $status
+}
+beside_clippy > "$plan/output" 2>&1 &
+beside=$!
+failed=
+# shellcheck disable=SC2086
+cargo clippy $everything -- $lints || failed=yes
+wait $beside || failed=yes
+cat "$plan/output"
+[ -z "$failed" ]
