@@ -104,3 +104,20 @@ impl Rights {
         self.read.below(directory)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_do_everything_at_a_limited_rate_has_not_all_rights() {
+        let everything = || vec!["**".to_owned()];
+        let account =
+            Account { read: everything(), write: everything(), operate: true, ..Account::default() };
+        let is_all = |account: &Account| Rights::new(account).is_ok_and(|rights| rights.is_all());
+        assert!(is_all(&account));
+        assert!(!is_all(&Account { rows_per_second: Some(1), ..account.clone() }));
+        assert!(!is_all(&Account { operate: false, ..account.clone() }));
+        assert!(!is_all(&Account { read: vec!["net/**".to_owned()], ..account }));
+    }
+}

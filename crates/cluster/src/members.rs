@@ -361,6 +361,18 @@ mod tests {
         assert!(!members.may_go(0, "a"));
         members.take(3, beat("c", &[(0, 4, false)]));
         assert!(members.may_go(0, "a") && !members.may_go(0, "b"));
+        // One of them dies, comes again, and leaves: then this replica may be the last one.
+        for _ in 0..DEAD_BEATS {
+            assert!(members.may_go(0, "a"));
+            members.take(2, beat("b", &[(0, 4, false)]));
+            members.take(1, beat("a", &[(0, 4, true)]));
+        }
+        assert!(!members.may_go(0, "a"));
+        members.take(3, beat("c", &[(0, 4, false)]));
+        assert!(members.may_go(0, "a"));
+        let Note::Beat(last) = beat("c", &[(0, 4, false)]) else { return };
+        members.take(3, Note::Beat(Beat { is_leaving: true, ..last }));
+        assert!(!members.may_go(0, "a"));
     }
 
     #[test]

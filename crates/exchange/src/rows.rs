@@ -196,4 +196,17 @@ mod tests {
         leave_out(&mut coarse, &run(60, &[]));
         assert_eq!(coarse.times, [300, 600]);
     }
+
+    #[test]
+    fn what_is_cut_off_at_the_end_still_has_to_leave() {
+        let cut = |after, until| {
+            let mut cut = Run { newest: 900, ..run(300, &[300, 600, 900]) };
+            Selection { after, until, ..Selection::default() }.cut(&mut cut);
+            (cut.times, cut.values.len(), cut.newest)
+        };
+        assert_eq!(cut(None, None), (vec![300, 600, 900], 3, 900));
+        assert_eq!(cut(Some(300), Some(600)), (vec![600], 1, 600));
+        assert_eq!(cut(Some(600), Some(2000)), (vec![900], 1, 900));
+        assert_eq!(cut(Some(600), Some(500)), (vec![], 0, 500));
+    }
 }

@@ -150,10 +150,16 @@ fn made_up_names_are_bounded_and_named() {
 fn other_types_take_effect_and_notifications_are_kept() {
     let mut collector = collector(CollectdOptions::default());
     let mut types = TypesDb::default();
-    types.add("new value:GAUGE:0:1");
+    types.add("new value:GAUGE:0:1\ngauge used:GAUGE:U:U, free:GAUGE:U:U");
+    let one_source = packet(&[(identity(b"gauge", b""), &[Sample::Gauge(1.0)])]);
+    assert_eq!(lines(&mut collector, &one_source), ["h/p-1/gauge.rrd 1700000000:1"]);
     let mut packet = packet(&[(identity(b"new", b""), &[Sample::Gauge(1.0)])]);
     assert_eq!(lines(&mut collector, &packet), [""; 0]);
     collector.set_types(types);
+    // A type that was known has other sources now.
+    let unknown = collector.counts().unknown_type;
+    assert_eq!(lines(&mut collector, &one_source), [""; 0]);
+    assert_eq!(collector.counts().unknown_type, unknown + 1);
     push_message(&mut packet, 2, "hot");
     assert_eq!(lines(&mut collector, &packet).len(), 1);
     let notifications = collector.take_notifications();

@@ -248,3 +248,34 @@ fn smoothed(series: &SourceSeries, references: &[i64], lookback: i64) -> Vec<f64
     };
     references.iter().map(value).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_value_is_looked_for_as_far_as_the_series_or_the_query_says() {
+        let series = |lookback| SourceSeries {
+            times: Arc::from([1000, 2000]),
+            values: vec![1.0, 2.0],
+            lookback,
+            ..SourceSeries::default()
+        };
+        let near = [999, 1000, 1999, 2299];
+        let far = [2300, 2499, 2500];
+        for (own, of_query) in [(500, 300), (0, 500), (300, 500)] {
+            let series = series(own);
+            let values = |references: &[i64]| latest(&series, references, of_query, |_, value| value);
+            let shown = |references: &[i64]| {
+                values(references)
+                    .iter()
+                    .map(|value| (!is_absent(*value)).then_some(*value))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(shown(&near), [None, Some(1.0), None, Some(2.0)], "{own} {of_query}");
+            assert_eq!(shown(&far), [Some(2.0), Some(2.0), None], "{own} {of_query}");
+            let smooth = smoothed(&series, &[600, 2400, 2600], of_query);
+            assert!(smooth[..2] == [1.0, 2.0] && is_absent(smooth[2]), "{smooth:?}");
+        }
+    }
+}

@@ -357,6 +357,19 @@ mod tests {
         check(b"\x0a\x03\x01\x02\x01", &format!("{name} [] 0h 0e Unknown Some(Odd)"));
         check(b"\x0a\x04\x01\x02\x01\x09", &format!("{name} [] 0h 0e Unknown Some(Reference)"));
         check(b"\x0a\x04\x01\x02\x02\x03", &format!("{name} [] 0h 0e Unknown Some(NotUtf8)"));
+        // Nothing of a series is left for the next one.
+        let bad: &[u8] = b"\x0a\x04\x01\x02\x01\x09\x12\0\x1a\0\x22\0\x2a\x02\x08\x01";
+        let mut bytes = Vec::new();
+        for series in [bad, b"\x08\x01\x08\x02"] {
+            bytes.extend_from_slice(&[0x2a, series.len() as u8]);
+            bytes.extend_from_slice(series);
+        }
+        bytes.extend_from_slice(symbols);
+        let want = [
+            format!("{name} [(0, 0.0)] 1h 1e Counter Some(Reference)"),
+            format!("{name} [] 0h 0e Unknown None"),
+        ];
+        assert_eq!(parts(WriteVersion::Two, &bytes).unwrap(), want);
         assert_eq!(parts(WriteVersion::Two, b"\x22\x01x"), Err(DecodeError::Broken));
         assert_eq!(parts(WriteVersion::Two, b"\x22\xff\xff\xff\xff\x0f"), Err(DecodeError::Broken));
     }

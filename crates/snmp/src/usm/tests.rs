@@ -96,6 +96,22 @@ fn every_protocol_talks_and_no_changed_byte_is_taken() {
 }
 
 #[test]
+fn a_response_that_is_less_protected_than_the_request_is_refused() {
+    for user in users() {
+        let session = synchronized(&user, 100);
+        let mut readable = engine(&user, 100);
+        readable.keys.cipher = None;
+        let mut unsigned = engine(&user, 100);
+        unsigned.keys = LocalKeys::default();
+        for (mut engine, is_taken) in [(readable, user.privacy.is_none()), (unsigned, user.auth.is_none())] {
+            let response = say(&mut engine, PduKind::Response, 10, UP_TIME, 100);
+            let opened = session.clone().open(&response, &mut Vec::new(), 100).is_ok();
+            assert_eq!(opened, is_taken, "{user:?}");
+        }
+    }
+}
+
+#[test]
 fn keys_for_one_engine_are_those_of_the_password_and_the_context_may_have_an_engine_of_its_own() {
     let local = |password: &str| {
         Secret::LocalKey(Auth::Sha1.localize(&Auth::Sha1.key_of_password(password.as_bytes()), ENGINE))

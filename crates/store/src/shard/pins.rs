@@ -131,3 +131,28 @@ impl Drop for LogPin {
         lock(&self.pins.pinned).logs.remove(&self.number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SimDisk;
+
+    #[test]
+    fn the_log_is_kept_for_the_reader_that_is_furthest_behind() {
+        let pins = Arc::new(Pins::new(SimDisk::new(1).handle()));
+        let at = |offset| Position { generation: 1, offset };
+        let kept = |replay_from| pins.log_kept_from(at(replay_from));
+        assert_eq!(kept(500), at(500));
+        let (slow, fast) = (pins.hold_log(1000), pins.hold_log(1000));
+        slow.raise(at(200));
+        assert_eq!(kept(500), Position::default(), "the other one does not know its position yet");
+        fast.raise(at(400));
+        assert_eq!([kept(500), kept(100)], [at(200), at(100)]);
+        // With more than it may keep, it gives way, and the other one does not.
+        assert_eq!([kept(1200), kept(1201), kept(1401)], [at(200), at(400), at(1401)]);
+        drop(fast);
+        assert_eq!(kept(500), at(200));
+        drop(slow);
+        assert_eq!(kept(500), at(500));
+    }
+}

@@ -133,11 +133,13 @@ impl Adopter {
         core.update(batch, finish);
     }
 
-    /// Imports the file of a name now; with `archive`, it does not stay. [`StoreError::NoSuchRrd`] when there is none.
+    /// Imports the file of a name now; with `archive`, it does not stay. [`StoreError::NoSuchRrd`] when there is neither a file nor, by
+    /// now, an RRD.
     pub(super) fn adopt(&self, name: &RrdName, archive: bool) -> Result<(), StoreError> {
-        let none = || StoreError::NoSuchRrd(name.clone());
         if self.source.open(name)?.is_none() {
-            return Err(none());
+            // Another client's update may have had it imported since the caller looked.
+            let is_there = self.is_in_store(name);
+            return if is_there { Ok(()) } else { Err(StoreError::NoSuchRrd(name.clone())) };
         }
         let sender = lock(&self.sender).clone().ok_or(StoreError::Stopping)?;
         let (reply, answer) = mpsc::sync_channel(1);
@@ -541,5 +543,46 @@ impl Source {
             return Ok(None);
         }
         Ok(Some(file))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failure here is the test's")]
+mod tests {
+    use std::sync::Arc;
+
+    use rrd::definition::text::{CreateOptions, Limits, parse_create};
+    use rrd::when::Step;
+    use rrd_file::Existing;
+
+    use super::*;
+    use crate::disk::real::RealDisk;
+    use crate::engine::Engine;
+    use crate::stripes::{Options, Stripes};
+
+    /// Two clients may find at the same time that only a file has a name.
+    #[test]
+    fn a_file_that_another_client_had_imported_is_no_missing_rrd() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = directory.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        let step = Step { units: 1, units_per_second: 1 };
+        let options = CreateOptions { step, limits: Limits::FILE, file_name: b"x" };
+        let definition = parse_create(&options, &["DS:v:GAUGE:10:U:U", "RRA:LAST:0.5:1:20"]).unwrap();
+        rrd_file::create(&tree.join("a.rrd"), &definition, 1_700_000_000, Existing::Refuse).unwrap();
+        let disk = Arc::new(RealDisk::create(&directory.path().join("store")).unwrap());
+        let options =
+            Options { placeholder_tree: Some(tree.clone()), adopt_tree: Some(tree), ..Options::default() };
+        let store = Stripes::open(disk, &options).unwrap();
+        let name = |text: &str| RrdName::new(text.as_bytes()).unwrap();
+        let adopter = store.adopter().unwrap();
+        // The second client looked before the first one's import put a placeholder in the file's place.
+        assert_eq!(
+            [adopter.adopt(&name("a.rrd"), false), adopter.adopt(&name("a.rrd"), false)],
+            [Ok(()), Ok(())]
+        );
+        let missing = adopter.adopt(&name("b.rrd"), false);
+        assert!(matches!(missing, Err(StoreError::NoSuchRrd(_))), "{missing:?}");
+        store.stop().unwrap();
     }
 }

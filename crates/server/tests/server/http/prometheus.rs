@@ -223,6 +223,25 @@ fn numbers_are_those_of_xport() {
     }
 }
 
+/// Prometheus looks five minutes back for a value, and a row of an hour would be there for five minutes of it.
+#[test]
+fn a_row_of_an_hour_is_a_value_until_two_hours_later() {
+    let roundel = Roundel::stripes(CreatePolicy::default(), Permissions::ALL);
+    let mut client = Client::open(&roundel.socket());
+    let create =
+        format!("CREATE hours.rrd -s {STEP} -b {START} DS:temp:GAUGE:3600:U:U RRA:AVERAGE:0.5:60:48");
+    assert!(client.say(create).starts_with('0'));
+    let last = (START + 2 * 3600) / 3600 * 3600;
+    for minute in (START + 60..=last).step_by(60) {
+        assert!(client.say(format!("UPDATE hours.rrd {minute}:7")).starts_with('0'));
+    }
+    let count = |minutes: i64| {
+        let answer = instant(&roundel, "rrd_temp{rrd='hours'}", last + 60 * minutes);
+        answer["data"]["result"].as_array().unwrap().len()
+    };
+    assert_eq!([count(1), count(40), count(119), count(121)], [1, 1, 1, 0]);
+}
+
 #[test]
 fn cf_is_a_label_of_selectors_only() {
     let roundel = filled("RRA:AVERAGE:0.5:5:400 RRA:MAX:0.5:5:400");
