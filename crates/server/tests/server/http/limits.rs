@@ -76,6 +76,7 @@ fn health_and_metrics_answer_and_neither_listener_starves_the_other() {
         assert_eq!(Client::open(&roundel.socket()).say("PING"), "0 PONG\n");
     }
     drop(half);
+    wait_until("their places to be free", || roundel.get("/api/v1/list").contains("200 OK"));
     let silent: Vec<Client> = (0..34).map(|_| Client::open(&roundel.socket())).collect();
     assert!(roundel.get("/api/v1/list").contains("200 OK"));
     drop(silent);
@@ -228,8 +229,13 @@ fn no_client_keeps_the_connections_in_reserve() {
         stream.write_all(text.as_bytes()).ok();
         stream
     };
-    let busy: Vec<TcpStream> = (0..40).map(|_| open(FETCH)).collect();
-    wait_until("all ordinary ones to be busy", || roundel.get("/api/v1/list").contains("503 "));
+    let answered = || {
+        let stream = open(FETCH);
+        // Before that, it would give way to the next client.
+        assert_eq!(stream.peek(&mut [0]).unwrap(), 1, "its answer has begun");
+        stream
+    };
+    let busy: Vec<TcpStream> = (0..40).map(|_| answered()).collect();
     let metrics = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3000);
     let reserve: Vec<TcpStream> = (0..20).map(|_| open(&metrics)).collect();
     let start = Instant::now();
