@@ -370,7 +370,7 @@ mod tests {
         assert!(!members.may_go(0, "a"));
         members.take(3, beat("c", &[(0, 4, false)]));
         assert!(members.may_go(0, "a"));
-        let Note::Beat(last) = beat("c", &[(0, 4, false)]) else { return };
+        let Note::Beat(last) = beat("c", &[(0, 4, false)]) else { panic!() };
         members.take(3, Note::Beat(Beat { is_leaving: true, ..last }));
         assert!(!members.may_go(0, "a"));
     }

@@ -162,7 +162,7 @@ async fn accept<S: FramesServer>(
 struct Accepted {
     stream: TcpStream,
     from: SocketAddr,
-    /// Those that were accepted later have higher ones.
+    /// Higher than the numbers of connections that were accepted before.
     number: u64,
 }
 
