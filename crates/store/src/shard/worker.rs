@@ -398,15 +398,23 @@ impl Worker {
         }
     }
 
-    fn publish(&mut self) {
-        self.count_memory();
+    /// Publishes the figures that commands change. Called before a command is answered, so that a client that was answered finds
+    /// its change counted.
+    fn publish_changes(&self) {
         let stats = &self.shared.stats;
-        self.shared.refuses.store(self.refusal().is_some(), Ordering::Relaxed);
         let log_bytes_written = self.log.committed().offset.saturating_sub(self.opened_at.offset);
         stats.log_bytes_written.store(log_bytes_written, Ordering::Relaxed);
-        stats.log_bytes_live.store(self.cycle.log_bytes(self.log.position()), Ordering::Relaxed);
         stats.rrd_count.store(self.state.catalogue.count(), Ordering::Relaxed);
         stats.name_changes.store(self.state.catalogue.name_changes(), Ordering::Relaxed);
+    }
+
+    /// Publishes all figures, at the end of a round.
+    fn publish(&mut self) {
+        self.count_memory();
+        self.publish_changes();
+        let stats = &self.shared.stats;
+        self.shared.refuses.store(self.refusal().is_some(), Ordering::Relaxed);
+        stats.log_bytes_live.store(self.cycle.log_bytes(self.log.position()), Ordering::Relaxed);
         let (heads, catalogue, open) = self.state.bytes();
         stats.memory_bytes.store((heads + catalogue + open) as u64, Ordering::Relaxed);
     }

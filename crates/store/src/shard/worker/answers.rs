@@ -1,7 +1,6 @@
 //! Answers: they wait until the log holds the change, and under `sync = "always"` for the fsync.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Worker;
@@ -99,9 +98,7 @@ impl Worker {
         }
         match self.log.commit() {
             Ok(_) => {
-                // Who is answered and then asks for names finds that they have changed.
-                let name_changes = self.state.catalogue.name_changes();
-                self.shared.stats.name_changes.store(name_changes, Ordering::Relaxed);
+                self.publish_changes();
                 if self.short_since.take().is_some() {
                     self.shared.log_waits.report(None, "");
                 }

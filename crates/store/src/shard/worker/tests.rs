@@ -1,6 +1,7 @@
 //! The slot of a running shard's worker. The schedules of its rounds are explored by `tests/schedules`.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -26,6 +27,11 @@ fn shard() -> Shard {
 
 /// A command that creates an RRD and reports the thread that answered it.
 fn create(name: &str, answered: mpsc::Sender<thread::ThreadId>) -> Command {
+    create_then(name, move || answered.send(thread::current().id()).unwrap())
+}
+
+/// A command that creates an RRD and calls `answered` as its answer.
+fn create_then(name: &str, answered: impl FnOnce() + Send + 'static) -> Command {
     let kind = DsKind::Fed { ds_type: DsType::Gauge, heartbeat: 20, min: f64::NAN, max: f64::NAN };
     let cf = Consolidation::Plain { cf: PlainCf::Average, xff: 0.5 };
     let definition = Definition {
@@ -38,7 +44,7 @@ fn create(name: &str, answered: mpsc::Sender<thread::ThreadId>) -> Command {
     let request = CreateRequest { definition, start: START, no_overwrite: true };
     let reply = Box::new(move |result: Result<(), _>| {
         result.unwrap();
-        answered.send(thread::current().id()).unwrap();
+        answered();
     });
     Command::Create(RrdName::new(name.as_bytes()).unwrap(), request, false, reply)
 }
@@ -98,4 +104,23 @@ fn a_command_never_overtakes_one_sent_before_it() {
     let order: Vec<bool> = answers.try_iter().map(|thread| thread == own).collect();
     assert_eq!(order, [false, false, true]);
     assert_eq!(look(&shard, |view| view.names(b"")), [b"a.rrd", b"b.rrd", b"c.rrd"]);
+}
+
+#[test]
+fn a_change_that_was_answered_is_counted() {
+    let shard = shard();
+    let (sender, counts) = mpsc::channel();
+    for (count, name) in [(1, "a.rrd"), (2, "b.rrd")] {
+        let (shared, sender) = (Arc::clone(&shard.shared), sender.clone());
+        let command = create_then(name, move || {
+            let get = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+            let stats = &shared.stats;
+            let figures = [&stats.rrd_count, &stats.name_changes, &stats.log_bytes_written].map(get);
+            sender.send(figures).unwrap();
+        });
+        assert!(shard.shared.mailbox.send_command(command, 1).is_ok());
+        let [rrds, name_changes, log_bytes] = counts.recv().unwrap();
+        assert_eq!((rrds, name_changes), (count, count));
+        assert!(log_bytes > 0);
+    }
 }
