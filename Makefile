@@ -179,7 +179,7 @@ licences:
 	ROUNDEL_WRITE_LICENCES=1 $(CARGO) test --locked -p roundel-tidy --test licences
 
 page-shots: peers
-	ROUNDEL_PAGE_SHOTS=1 $(NEXTEST) --locked --all-features -p roundel --test page
+	$(NEXTEST) --locked --all-features -p roundel --test page --run-ignored only
 	@echo "Pictures: $(TARGET)/page/shots"
 
 clean:

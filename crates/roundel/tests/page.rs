@@ -1,4 +1,4 @@
-//! The page in a real browser: Debian's Chromium, driven by `crates/roundel/tests/page/suite.mjs`, opens what a daemon serves that
+//! The page in a real browser: Debian's Chromium, driven by the modules in `crates/roundel/tests/page`, opens what a daemon serves that
 //! records this host and holds a few RRDs made here. Screenshots of what fails are left in `target/page/failed`.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -158,26 +158,64 @@ fn quote(letter: char) -> Vec<char> {
 }
 
 /// Runs a script of `tests/page` with node and the packages in `modules`, and fails with what it says.
-fn node(shown: &Shown, modules: &Path, script: &str, pictures: &OsStr) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page").join(script);
+fn node(script: &[&str], modules: &Path, variables: &[(&str, &OsStr)]) {
     let status = Command::new("node")
-        .args(["--test-reporter=spec".as_ref(), script.as_os_str()])
-        .env("ROUNDEL_PAGE_URL", &shown.url)
-        .env("ROUNDEL_PAGE_CLUSTER", &shown.cluster)
+        .arg("--test-reporter=spec")
+        .args(script)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page"))
         .env("ROUNDEL_PAGE_MODULES", modules)
-        .env("ROUNDEL_PAGE_ARTEFACTS", pictures)
+        .envs(variables.iter().copied())
         .status()
         .expect("node runs");
-    assert!(status.success(), "{status}; screenshots are in {}", Path::new(pictures).display());
+    assert!(status.success(), "{script:?}: {status}");
 }
 
-/// With ROUNDEL_PAGE_SHOTS (`make page-shots`), pictures of every page are made instead, in `target/page/shots`.
-#[test]
-fn the_page_works_in_a_browser() {
+/// Runs a script that opens pages of a daemon; pictures go into a directory of `target/page`.
+fn browse(script: &[&str], pictures: &str) {
     let Some(modules) = testkit::peer::page_modules() else { return };
-    let (script, pictures) = match std::env::var_os("ROUNDEL_PAGE_SHOTS") {
-        None => ("suite.mjs", "failed"),
-        Some(_) => ("shots.mjs", "shots"),
-    };
-    node(&start(), &modules, script, modules.join(pictures).as_os_str());
+    let shown = start();
+    let pictures = modules.join(pictures);
+    println!("pictures are in {}", pictures.display());
+    node(
+        script,
+        &modules,
+        &[
+            ("ROUNDEL_PAGE_URL", shown.url.as_ref()),
+            ("ROUNDEL_PAGE_CLUSTER", shown.cluster.as_ref()),
+            ("ROUNDEL_PAGE_ARTEFACTS", pictures.as_ref()),
+        ],
+    );
+}
+
+#[test]
+fn graphs_work_in_a_browser() {
+    browse(&["suite.mjs", "graphs"], "failed");
+}
+
+#[test]
+fn every_page_is_accessible_and_works_without_script() {
+    browse(&["suite.mjs", "every_page"], "failed");
+}
+
+#[test]
+fn pages_work_in_a_browser() {
+    browse(&["suite.mjs", "pages"], "failed");
+}
+
+#[test]
+fn rrds_are_found_in_a_browser() {
+    browse(&["suite.mjs", "finding"], "failed");
+}
+
+#[test]
+fn the_types_of_all_modules_agree() {
+    let Some(modules) = testkit::peer::page_modules() else { return };
+    node(&["types.mjs"], &modules, &[]);
+}
+
+/// Pictures of every page, in `target/page/shots`.
+#[test]
+#[ignore = "make page-shots"]
+fn shots() {
+    browse(&["shots.mjs"], "shots");
 }

@@ -46,8 +46,8 @@ export async function newPage(options = {}) {
   return { page, complaints, context: made };
 }
 
-/** Tests at a time: the daemon, Chromium and the tests wait for each other, so that two cores have work for three. */
-const AT_ONCE = 3;
+/** Tests at a time: the daemon, Chromium and the tests wait for each other. Another suite may run beside this one. */
+const AT_ONCE = 2;
 /** @type {{name: string, options: object, work: (page: import('playwright-core').Page) => Promise<void>}[]} */
 const checks = [];
 
@@ -88,6 +88,11 @@ export async function open(page, path) {
   // The server's pictures, not what the script has made of them.
   if (await page.locator('figure.graph[data-graph]:has(img)').count()) await page.locator('figure.graph.drawn').first().waitFor();
   return response;
+}
+
+/** Opens a path whose page has no script to wait for. */
+export function visit(page, path) {
+  return page.goto(new URL(path, origin).href);
 }
 
 /** Waits until a function of the test gives true. */

@@ -1,51 +1,8 @@
-// Every page: accessible, without script, on a phone, in the dark, on paper; and names that want to be markup.
+// What is on single pages: the cluster, the state, paper, links, views; and names that want to be markup.
 
 import assert from 'node:assert/strict';
-import { check, open, until, violations } from './browser.mjs';
-import { GRAPH, HOSTILE, PAGES } from './places.mjs';
-
-/** The rules of axe to whose answer colours and width matter; the others have been asked. */
-const CHANGED = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
-const PHONE = { width: 360, height: 740 };
-
-/** An open page is accessible: light and wide, then dark and on a phone. */
-async function accessible(page) {
-  assert.equal(await page.locator('h1').count(), 1);
-  assert.deepEqual(await violations(page), []);
-  await page.setViewportSize(PHONE);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= PHONE.width, `${wide} pixels wide`);
-  assert.deepEqual(await violations(page, CHANGED), []);
-}
-
-for (const [name, path] of Object.entries(PAGES)) {
-  check(`${name} is accessible: light and wide, dark and on a phone`, async (page) => {
-    const response = await open(page, path);
-    assert.equal(response.status(), 200);
-    await accessible(page);
-  });
-
-  check(`${name} works without script`, { javaScriptEnabled: false }, async (page) => {
-    const response = await visit(page, path);
-    assert.equal(response.status(), 200);
-    assert.ok(await page.locator('form[role=search] button').isVisible());
-    for (const image of await page.locator('figure.graph img').all()) {
-      await image.scrollIntoViewIfNeeded();
-      assert.ok(await image.isVisible());
-      assert.notEqual(await image.getAttribute('alt'), null);
-    }
-    await until('all pictures are there', async () => (await pictures(page)).every((width) => width > 0));
-  });
-}
-
-/** The page of a node of a cluster, which is another daemon. */
-const CLUSTER = process.env.ROUNDEL_PAGE_CLUSTER ?? '';
-
-check('the cluster is accessible: light and wide, dark and on a phone', { allowed: [CLUSTER] }, async (page) => {
-  assert.equal((await page.goto(`${CLUSTER}/cluster`)).status(), 200);
-  await accessible(page);
-});
+import { check, open, until, visit } from './browser.mjs';
+import { CLUSTER, GRAPH, HOSTILE } from './places.mjs';
 
 check('the cluster without script: nodes, partitions, drain and fill', { allowed: [CLUSTER], javaScriptEnabled: false }, async (page) => {
   await page.goto(`${CLUSTER}/status`);
@@ -81,16 +38,6 @@ check('the script writes the cluster as the server does', { allowed: [CLUSTER] }
   await until('it is shown', async () => /^0\s+short\s+–\s+\d+\s+first ready, lacks 7 messages/.test((await texts())[1]));
   assert.match((await texts())[0], /silent/);
 });
-
-/** A page that has no script to wait for. */
-function visit(page, path) {
-  return page.goto(new URL(path, process.env.ROUNDEL_PAGE_URL).href);
-}
-
-/** The widths of a page's pictures as decoded; evaluated by the test, not the page, whose script is off. */
-function pictures(page) {
-  return page.locator('figure.graph img').evaluateAll((images) => images.map((image) => image.naturalWidth));
-}
 
 check('each number of the state has its history', async (page) => {
   const histories = page.locator('.facts .history img');

@@ -5,6 +5,9 @@ export const GRAPH = process.env.ROUNDEL_PAGE_GRAPH ?? '/rrd/net/switch%20one/et
 /** RRDs with names that want to be markup. */
 export const HOSTILE = '/tree/hostile/';
 
+/** The page of a node of a cluster, which is another daemon. */
+export const CLUSTER = process.env.ROUNDEL_PAGE_CLUSTER ?? '';
+
 /** Every page: its name in pictures, and where it is. */
 export const PAGES = {
   home: '/',

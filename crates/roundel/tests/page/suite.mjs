@@ -1,9 +1,6 @@
-// All browser tests, in one process with one Chromium.
+// Runs the tests of one module beside this file, which the command line names, in one process with one Chromium.
 
-import './types.mjs';
-import './graphs.mjs';
-import './pages.mjs';
-import './finding.mjs';
 import { runChecks } from './browser.mjs';
 
+await import(`./${process.argv[2]}.mjs`);
 runChecks();
