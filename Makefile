@@ -16,13 +16,13 @@ STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 ROUNDS ?= 3
 
-.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
+.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all root prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics; FEATURES=full builds the optional parts, too"
 	@echo "make cluster       three brokers of Kafka, four nodes in two zones, an S3 server and a load, on this machine, until Ctrl-C"
 	@echo "make test          install the peers, then run the tests of all that a user meets, and build what check leaves out"
-	@echo "make test-all      in addition brokers with faults, packages, whole applications, ten times the seeds: an hour"
+	@echo "make test-all      in addition brokers with faults, packages, whole applications, ten times the seeds: root, an hour"
 	@echo "make soak          the suite ROUNDS times ($(ROUNDS)) on a loaded machine: which tests do not always pass"
 	@echo "make check         formatting, clippy, house rules, licences, unit tests of the changed crates: before each commit"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
@@ -38,12 +38,15 @@ help:
 	@echo "make sim SEED=n    one seed of the simulated disk"
 	@echo "make fuzz          every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make audit         known vulnerabilities in dependencies (needs a network)"
-	@echo "make setup         what a developer needs once: cargo-nextest, cargo-deny and the peers"
+	@echo "make setup         what a developer needs once: cargo-nextest, cargo-deny and the peers (all-peers: those of test-all, too)"
+	@echo "make variants      the part of make test that runs no tests: clippy on tests, the default build, the documentation"
+	@echo "make prometheus-peer  a newer Prometheus than Debian's, for the tests that compare answers"
+	@echo "make clean         removes target, and with it the peers that are no Debian packages"
 
 # Built quickly: without what is a feature of crate `roundel`, and with less optimisation than packages and figures (`--release`).
 run:
 	@echo "Building the daemon and rrdtool. The first time takes two to three minutes on two cores."
-	$(CARGO) build --profile quick --locked -p roundel --bins $(if $(FEATURES),--features $(FEATURES))
+	$(CARGO) build --profile quick --locked -p roundel --bins $(if $(FEATURES),--features '$(FEATURES)')
 	@mkdir -p var/rrd
 	@echo
 	@echo "Roundel keeps its store in ./var/store, names RRDs as in ./var/rrd, and records this host. In another terminal:"
@@ -61,7 +64,7 @@ run:
 
 # Of the peers only Kafka's broker (Java and Maven, once 44 MB) and, where there is Go, an S3 server.
 cluster:
-	@sh peers/install.sh versitygw $(TARGET)
+	@! command -v go >/dev/null || sh peers/install.sh versitygw $(TARGET)
 	@sh crates/testkit/kafka/prepare.sh $(TARGET)/kafka
 	$(CARGO) build --profile quick --locked -p roundel --bins --features kafka,backup
 	@sh crates/testkit/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
@@ -69,8 +72,7 @@ cluster:
 # Half the seeds of the random tests, which `make test-all` runs ten times as long.
 test: peers variants
 	@rm -f $(TARGET)/skipped.txt
-	ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.5x} $(NEXTEST) $(EVERYTHING)
-	@sh peers/skipped.sh $(TARGET)/skipped.txt
+	ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.5x} $(NEXTEST) $(EVERYTHING) || status=$$?; sh peers/skipped.sh $(TARGET)/skipped.txt; exit $${status:-0}
 
 # Rarely broken by a change, so `make check` leaves it out: the default build, which lacks optional features, what clippy says of tests,
 # the fuzz targets, the documentation's links.
@@ -81,10 +83,13 @@ variants:
 	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --all-features --no-deps --locked
 
 # The tests of both tiers, root's included, with longer random runs.
-test-all: all-peers variants
+test-all: root all-peers variants
 	@rm -f $(TARGET)/skipped.txt
 	ROUNDEL_NO_SKIP=1 ROUNDEL_SEEDS=10x $(NEXTEST) $(EVERYTHING) --profile all
 	sh peers/fresh.sh $(TARGET)
+
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "make test-all needs root: it mounts file systems, and makes a root of its own" >&2; exit 1; }
 
 # Unit tests run for the crates that changed since the last commit, with a tenth of the seeds; `make test` runs all tests, and has
 # clippy read them.
@@ -116,7 +121,8 @@ static:
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(STATIC) -p roundel --features full
 
 oracle: peers
-	$(NEXTEST) $(EVERYTHING) -E 'binary(/oracle/)'
+	@rm -f $(TARGET)/skipped.txt
+	$(NEXTEST) $(EVERYTHING) -E 'binary(/oracle/)' || status=$$?; sh peers/skipped.sh $(TARGET)/skipped.txt; exit $${status:-0}
 
 sim:
 	ROUNDEL_SEED=$(SEED) $(CARGO) test --locked -p roundel-store --test simulation -- --nocapture

@@ -2,7 +2,8 @@
 # Prints the packages that have files which are changed or new since the last commit, each with cargo's options for its unit tests.
 set -eu
 cd "$(dirname "$0")/.."
-git status --porcelain --untracked-files=all | cut -c4- | sed 's/.* -> //' |
+changes=$(git status --porcelain --untracked-files=all)
+printf '%s\n' "$changes" | cut -c4- | sed 's/.* -> //' |
   sed -n 's|^"\{0,1\}\(crates/[^/]*\)/.*|\1|p' | sort -u | while read -r crate; do
   # A crate that was removed has no tests.
   [ -e "$crate/Cargo.toml" ] || continue

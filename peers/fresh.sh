@@ -7,6 +7,10 @@
 #
 # The root is TARGET/fresh and is removed after a success. What the command prints is also in TARGET/fresh.log.
 set -eu
+[ $# -eq 1 ] || [ $# -eq 2 ] || {
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
 target=$(cd "$1" && pwd)
 command=${2:-.ci/run}
 repository=$(cd "$(dirname "$0")/.." && pwd)

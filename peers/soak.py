@@ -7,15 +7,18 @@
     peers/soak.py target 0                         only the report
 
 The script can be stopped at any time. Each finished round is kept in TARGET/soak/results.tsv, one line a test, and the next
-call goes on after the last finished round of the same filter. The output of each failed test is in TARGET/soak/logs; a random
-test prints its seed there. `--again` forgets the results.
+call goes on after the last finished round of the same filter. Results of other code (another commit, or other changes that are
+not committed) are forgotten, and so are all with `--again`. The output of each failed test is in TARGET/soak/logs; a random
+test prints its seed there.
 """
 
 import argparse
 import collections
+import hashlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -87,7 +90,13 @@ def run(arguments, directory, round_number):
     if arguments.filter:
         command += ["--ignore-default-filter", "-E", arguments.filter]
     with open(directory / f"round-{round_number}.txt", "wb") as output:
-        subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=SETTINGS | os.environ)
+        nextest = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=SETTINGS | os.environ)
+        try:
+            nextest.wait()
+        finally:
+            # If this script is told to end, nextest ends its tests.
+            nextest.terminate()
+            nextest.wait()
     if not junit.exists():
         sys.exit(f"the tests did not run: {directory}/round-{round_number}.txt says why")
     lines = []
@@ -98,6 +107,21 @@ def run(arguments, directory, round_number):
             pathlib.Path(log).write_text(output)
         lines.append("\t".join([arguments.filter, str(round_number), name, "passed" if passed else "FAILED", f"{seconds:.1f}", log]))
     return lines
+
+
+def revision():
+    """Identifies the code: the commit, and the changes since."""
+    parts = [subprocess.run(["git", *words], check=True, stdout=subprocess.PIPE).stdout for words in (["rev-parse", "HEAD"], ["diff", "HEAD"])]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def forget_other_code(directory):
+    """Removes the results if they are of other code."""
+    note = directory / "revision"
+    now = revision()
+    if not note.exists() or note.read_text() != now:
+        (directory / "results.tsv").unlink(missing_ok=True)
+        note.write_text(now)
 
 
 def report(lines, expression):
@@ -115,7 +139,7 @@ def report(lines, expression):
             print(f"  {log}")
     rounds = max(runs.values(), default=0)
     print(f"soak: {len(runs)} tests, {rounds} rounds, {len(failures)} did not always pass")
-    return not failures
+    return bool(runs) and not failures
 
 
 def main():
@@ -126,17 +150,28 @@ def main():
     parser.add_argument("--again", action="store_true", help="forget the results of earlier calls")
     parser.add_argument("--idle", action="store_true", help="without load")
     arguments = parser.parse_args()
+    if not arguments.target.is_dir():
+        parser.error(f"{arguments.target} is no directory (make peers makes and fills it)")
+    # The tests and the load end with this script.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda signal_number, _: sys.exit(128 + signal_number))
     arguments.target = arguments.target.resolve()
     directory = arguments.target / "soak"
     (directory / "logs").mkdir(parents=True, exist_ok=True)
     results = directory / "results.tsv"
+    if arguments.rounds > 0:
+        forget_other_code(directory)
     if arguments.again:
         results.unlink(missing_ok=True)
     lines = results.read_text().splitlines() if results.exists() else []
     done = max((int(line.split("\t")[1]) for line in lines if line.split("\t")[0] == arguments.filter), default=0)
     # Compiled before the load begins.
     if done < arguments.rounds:
-        subprocess.run(["cargo", "test", "--workspace", "--all-features", "--locked", "--no-run", "--quiet"], check=True)
+        build = ["cargo", "test", "--workspace", "--all-features", "--locked", "--no-run", "--quiet"]
+        if subprocess.run(build).returncode != 0:
+            sys.exit("soak: the tests do not compile")
+    elif arguments.rounds > 0:
+        print(f"soak: this code has had its {done} rounds; --again begins anew")
     for round_number in range(done + 1, arguments.rounds + 1):
         begin = time.monotonic()
         if arguments.idle:

@@ -16,7 +16,7 @@ fn refused(words: &[&str], subject: &str, feature: &str) {
     assert_eq!(output.status.code(), Some(1), "{words:?}: {text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     let want = format!(
-        "{subject}: this build lacks the feature \"{feature}\"; the Debian packages have it, and so has cargo build --features {feature}"
+        "{subject}: this build lacks the feature \"{feature}\"; the Debian packages have it, and so has the build by make run FEATURES=full"
     );
     assert!(text.contains(&want), "{words:?}: {text}");
 }

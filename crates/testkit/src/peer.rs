@@ -27,7 +27,7 @@ fn installed(name: &str, place: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    skip(&format!("{name} is missing: make peers"));
+    skip(&format!("{name} is missing: make peers, or make all-peers"));
     None
 }
 
@@ -37,7 +37,7 @@ fn program(name: &str, place: &str) -> Option<PathBuf> {
     let on_path = || which(Path::new(place).file_name().unwrap_or_default());
     let found = Some(own).filter(|own| own.exists()).or_else(on_path);
     if found.is_none() {
-        skip(&format!("{name} is missing: make peers"));
+        skip(&format!("{name} is missing: make peers, or make all-peers"));
     }
     found
 }
