@@ -54,7 +54,8 @@ fn value(rrd: usize, number: i64) -> u64 {
     (rrd as u64 + 1) * 1_000_000 + number as u64
 }
 
-/// Not a test: the agent, which says what is in its spool and at last that the store has everything.
+/// Not a test: the agent, which says what is in its spool and at last that the store has everything. It prints a line whenever it makes
+/// progress.
 #[test]
 fn child() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
@@ -86,6 +87,7 @@ fn child() {
         }
         link.feed.take(&inventory, &readings, &mut known);
         link.feed.flush();
+        writeln!(std::io::stdout(), "flushed {second}").unwrap();
         std::thread::sleep(Duration::from_millis(number(PAUSE) as u64));
     };
     let (mut from, to, burst) = (number(FROM), number(TO), number(BURST));
@@ -99,7 +101,12 @@ fn child() {
         writeln!(output, "spooled {last}").unwrap();
         from = last + 1;
     }
+    let mut waiting = link.feed.counts().waiting;
     while link.feed.waits() {
+        let before = std::mem::replace(&mut waiting, link.feed.counts().waiting);
+        if waiting < before {
+            writeln!(output, "{waiting} readings wait").unwrap();
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
     // As every second: so that it is known after a restart without the store.
@@ -111,7 +118,6 @@ fn child() {
 
 /// An agent and a store.
 struct World {
-    directory: tempfile::TempDir,
     port: u16,
     daemon: Daemon,
     agent: Option<Child>,
@@ -126,6 +132,7 @@ struct World {
     pause: u64,
     /// Readings of an RRD before the next RRD has its; 1: those of one second all at once.
     burst: i64,
+    directory: tempfile::TempDir,
 }
 
 impl World {
@@ -210,14 +217,12 @@ impl World {
         }
     }
 
-    /// Waits until the agent says that the store has everything.
+    /// Waits until the agent says that the store has everything. Each line of the agent begins the wait again.
     fn wait_until_done(&mut self) {
-        let deadline = Instant::now() + DEADLINE;
         loop {
             let lines = self.lines.take().unwrap();
-            let line = lines
-                .recv_timeout(deadline - Instant::now())
-                .unwrap_or_else(|error| panic!("{error}: {}", self.daemon.log()));
+            let line =
+                lines.recv_timeout(DEADLINE).unwrap_or_else(|error| panic!("{error}: {}", self.daemon.log()));
             self.lines = Some(lines);
             if self.note(&line) {
                 return;

@@ -30,10 +30,10 @@ const READING: [&str; 5] = ["fetch", "xport", "info", "lastupdate", "dump"];
 struct Live {
     /// Whether reading verbs name the daemon; errors then have its words.
     named: bool,
-    directory: tempfile::TempDir,
     daemon: Daemon,
     /// Each run has its own directory.
     runs: Cell<u64>,
+    directory: tempfile::TempDir,
 }
 
 impl Live {

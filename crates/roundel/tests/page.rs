@@ -33,12 +33,12 @@ const MANY: usize = 250;
 
 /// A daemon with something to look at.
 struct Shown {
-    _daemon: Daemon,
-    _node: Daemon,
-    _place: tempfile::TempDir,
     url: String,
     /// That of a node of a cluster.
     cluster: String,
+    _daemon: Daemon,
+    _node: Daemon,
+    _place: tempfile::TempDir,
 }
 
 fn start() -> Shown {

@@ -345,11 +345,11 @@ fn each_name_does_its_own() {
 /// An RRD with a step of a tenth of a second, `a.rrd` in the tree of a store and `far.rrd` there by name over TCP, and
 /// beside them a file of whole seconds in which every time is a thousand times as long.
 struct Fine {
-    directory: tempfile::TempDir,
     daemon: Daemon,
     tool: Tool,
     /// Of the last update, in thousandths of a second.
     last: i64,
+    directory: tempfile::TempDir,
 }
 
 /// The range of its readings.

@@ -87,6 +87,9 @@ struct File {
     end_from: u64,
     parts: Mutex<Vec<PartState>>,
     changed: Condvar,
+    /// Threads that have waited for a part that another one fetches.
+    #[cfg(test)]
+    waits: AtomicUsize,
     is_whole: AtomicBool,
     /// Open as long as someone reads, under whatever name.
     file: Arc<dyn DiskFile>,
@@ -132,6 +135,8 @@ impl Awaited {
                 end_from: bytes.saturating_sub(end),
                 parts: Mutex::new(vec![PartState::Absent; count as usize]),
                 changed: Condvar::new(),
+                #[cfg(test)]
+                waits: AtomicUsize::new(0),
                 is_whole: AtomicBool::new(false),
                 file,
             };
@@ -230,6 +235,8 @@ impl Awaited {
                 }
                 Some(PartState::Absent) => break,
                 Some(PartState::Fetching) => {
+                    #[cfg(test)]
+                    file.waits.fetch_add(usize::from(!has_waited), Ordering::SeqCst);
                     has_waited = true;
                     parts = file.changed.wait(parts).unwrap_or_else(PoisonError::into_inner);
                 }

@@ -7,6 +7,7 @@ mod mounts;
 #[path = "tree/names.rs"]
 mod names;
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -31,10 +32,21 @@ fn name(text: impl AsRef<[u8]>) -> RrdName {
     RrdName::new(text.as_ref()).unwrap()
 }
 
+thread_local! {
+    /// The parent of the temporary directories that this thread makes, if it is not the usual one.
+    static PARENT: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+/// A new directory below [`PARENT`].
+fn temporary() -> tempfile::TempDir {
+    let parent = PARENT.with_borrow(Option::clone).unwrap_or_else(std::env::temp_dir);
+    tempfile::tempdir_in(parent).unwrap()
+}
+
 struct World {
-    directory: tempfile::TempDir,
     options: Options,
     store: Option<Stripes>,
+    directory: tempfile::TempDir,
 }
 
 impl World {
@@ -44,7 +56,7 @@ impl World {
 
     /// One whose tree is prepared before the store is opened.
     fn on(shard_count: u32, prepare: impl FnOnce(&Path)) -> World {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = temporary();
         let tree = directory.path().join("tree");
         fs::create_dir(&tree).unwrap();
         prepare(&tree);

@@ -60,10 +60,10 @@ struct Setup<'a> {
 #[derive(Debug)]
 pub struct Kafka {
     installed: PathBuf,
-    directory: tempfile::TempDir,
     brokers: Vec<Broker>,
     /// Where clients reach the brokers.
     host: String,
+    directory: tempfile::TempDir,
 }
 
 #[derive(Debug)]

@@ -74,7 +74,21 @@ fn scaled(usual: u64, times: &str) -> u64 {
 
 /// Runs a test with each of its [`seeds`]; says which one failed.
 pub fn each_seed(usual: u64, run: fn(u64)) {
-    for seed in seeds(usual) {
+    run_seeds(seeds(usual), run);
+}
+
+/// As [`each_seed`] with the even ones of the seeds: half of a long test.
+pub fn each_even_seed(usual: u64, run: fn(u64)) {
+    run_seeds(seeds(usual).filter(|seed| seed % 2 == 0), run);
+}
+
+/// As [`each_seed`] with the odd ones of the seeds: the other half.
+pub fn each_odd_seed(usual: u64, run: fn(u64)) {
+    run_seeds(seeds(usual).filter(|seed| seed % 2 == 1), run);
+}
+
+fn run_seeds(seeds: impl Iterator<Item = u64>, run: fn(u64)) {
+    for seed in seeds {
         if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
             eprintln!("seed {seed} failed; replay it with ROUNDEL_SEED={seed}");
             std::panic::resume_unwind(panic);

@@ -4,12 +4,15 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
 use crate::wait::{DEADLINE, wait_for, wait_until};
+
+/// The longest wait until a process that is to be killed stands still.
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
 /// A process that a test has started. It is killed with the processes that it has started, and reaped, when dropped.
 ///
@@ -154,12 +157,8 @@ impl Running {
     fn kill_family(&mut self) {
         // The number of a process that was reaped may be another one's by now.
         if matches!(self.child.try_wait(), Ok(None)) {
-            // Stopped, it makes no more children.
-            let id = Pid::from_child(&self.child);
-            kill_process(id, Signal::STOP).ok();
             let mut family = Vec::new();
-            add_descendants(self.id(), &mut family);
-            self.child.kill().ok();
+            stop_family(Pid::from_child(&self.child), &mut family);
             for process in family {
                 kill_process(process, Signal::KILL).ok();
             }
@@ -199,10 +198,13 @@ pub fn send_signal(process: u32, signal: Signal) {
     let id = Pid::from_raw(process as i32).expect("a process has a number");
     kill_process(id, signal).unwrap_or_else(|error| panic!("{signal:?} to process {process}: {error}"));
     if signal == Signal::STOP {
-        wait_until("all threads to stand still", || {
-            thread_states(process).iter().all(|state| "TZX".contains(*state))
-        });
+        wait_until("all threads to stand still", || stands_still(process));
     }
+}
+
+/// True if all threads of a process are stopped or have ended.
+fn stands_still(process: u32) -> bool {
+    thread_states(process).iter().all(|state| "TZX".contains(*state))
 }
 
 /// The states of the threads of a process, as proc_pid_stat(5) has them.
@@ -213,13 +215,22 @@ fn thread_states(process: u32) -> Vec<char> {
     stats.filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next()).collect()
 }
 
-/// Adds the children of a process, and theirs.
-fn add_descendants(process: u32, family: &mut Vec<Pid>) {
-    for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+/// Stops a process, then its children, and adds all of them to `family`. A process that stands still starts no more children.
+fn stop_family(process: Pid, family: &mut Vec<Pid>) {
+    family.push(process);
+    kill_process(process, Signal::STOP).ok();
+    let number = process.as_raw_nonzero().get().unsigned_abs();
+    let begun = Instant::now();
+    // A process that waits for a file system does not stop before its answer, and it may be dead.
+    while !stands_still(number) && begun.elapsed() < STOP_DEADLINE {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    for thread in fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten() {
         let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        for child in children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()) {
-            family.extend(Pid::from_raw(child));
-            add_descendants(child.unsigned_abs(), family);
+        for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+            if let Some(child) = Pid::from_raw(child) {
+                stop_family(child, family);
+            }
         }
     }
 }
@@ -256,6 +267,25 @@ mod tests {
         wait_until("the start of sleep", is_there);
         drop(shell);
         wait_until("the end of sleep", || !is_there());
+    }
+
+    #[test]
+    fn a_process_that_starts_others_all_the_time_ends_with_all_of_them() {
+        // A process that has not become `sleep` has this number in its command, too.
+        let mark = format!("600.{:09}", std::process::id());
+        let script = format!("for i in $(seq 300); do sleep {mark} & done; wait");
+        let count = || {
+            let all = fs::read_dir("/proc").unwrap().flatten();
+            let commands = all.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
+            commands.filter(|command| command.contains(&mark)).count()
+        };
+        for _ in 0..5 {
+            let shell = Running::quiet(Command::new("sh").args(["-c", &script]));
+            wait_until("some children", || count() > 5);
+            drop(shell);
+            // Killed processes need a moment to end.
+            wait_until("the end of all", || count() == 0);
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) fn remove_mounts() {
 
 /// Removes the shared memory of processes under faketime that were killed: when the system gives the same number again, faketime does
 /// not start ("sem_open: File exists").
-pub(crate) fn remove_clocks() {
+pub fn remove_clocks() {
     for prefix in ["sem.faketime_sem_", "faketime_shm_"] {
         for name in stale_names("/dev/shm", prefix) {
             fs::remove_file(Path::new("/dev/shm").join(name)).ok();

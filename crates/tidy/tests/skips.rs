@@ -61,3 +61,39 @@ fn silent_returns_are_found() {
     assert!(!returns_in_silence("if path.exists() {", "return Some(path);"));
     assert!(!returns_in_silence("if peer::moto().is_none() {", "return;"));
 }
+
+/// The structs that have another field after a temporary directory.
+fn directory_first(text: &str) -> Vec<&str> {
+    let (mut found, mut name, mut has_directory) = (Vec::new(), "", false);
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
+        if let Some((_, rest)) = line.split_once("struct ").filter(|_| line.ends_with('{')) {
+            (name, has_directory) = (rest.split([' ', '<']).next().unwrap_or_default(), false);
+        } else if line == "}" {
+            name = "";
+        } else if !name.is_empty() && line.ends_with(" tempfile::TempDir,") | line.ends_with(" TempDir,") {
+            has_directory = true;
+        } else if !name.is_empty() && has_directory {
+            found.push(std::mem::take(&mut name));
+        }
+    }
+    found
+}
+
+#[test]
+fn directories_go_last() {
+    for (name, text) in sources() {
+        let tests = if name.starts_with("crates/testkit/") { &text } else { tests_of(&name, &text) };
+        let found = directory_first(tests);
+        assert!(
+            found.is_empty(),
+            "{name}: the directory of {found:?} is not the last field: it is removed before what writes into it ends"
+        );
+    }
+}
+
+#[test]
+fn early_directories_are_found() {
+    let text = "struct A {\n    /// One.\n    place: TempDir,\n    daemon: Daemon,\n}\npub struct B<'a> {\n    daemon: &'a Daemon,\n\
+                    pub one: tempfile::TempDir,\n    two: tempfile::TempDir,\n}\nstruct C(u8);\n";
+    assert_eq!(directory_first(text), ["A"]);
+}

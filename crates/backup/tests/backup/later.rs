@@ -32,11 +32,11 @@ fn origin() -> Origin {
 
 /// A store with its backup, and what the backup holds.
 struct Backed {
-    dir: tempfile::TempDir,
     place: Arc<Faulty>,
     subject: Subject,
     want: Vec<String>,
     manifest: BackupManifest,
+    dir: tempfile::TempDir,
 }
 
 fn backed() -> Backed {

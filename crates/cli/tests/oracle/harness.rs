@@ -69,9 +69,9 @@ impl Program {
 
 /// Our program and, if it is installed, Debian's.
 pub struct Pair {
-    root: tempfile::TempDir,
     pub ours: Program,
     pub theirs: Option<Program>,
+    root: tempfile::TempDir,
 }
 
 impl Pair {

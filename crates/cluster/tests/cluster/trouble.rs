@@ -404,13 +404,14 @@ fn a_follower_answers_while_the_leader_is_slow_or_unknown() {
 
 #[test]
 fn a_replica_that_has_not_caught_up_answers_only_when_no_other_one_does() {
-    // A hedge of no time: the leader never answers within it.
-    let quick = ClusterOptions {
+    // A hedge of no time: the leader never answers within it. A replica that has not caught up may answer after a third of the
+    // timeout: no thread of this test is 10 seconds late.
+    let slow = ClusterOptions {
         hedge: Duration::ZERO,
-        patience: Duration::from_secs(1),
+        patience: Duration::from_secs(30),
         ..ClusterOptions::default()
     };
-    let (world, _store) = two_nodes(&quick);
+    let (world, _store) = two_nodes(&slow);
     let engine = &world.engines[0];
     create(engine, "d/a.rrd", ARGS, true).unwrap();
     create(engine, "d/later.rrd", ARGS, true).unwrap();
@@ -433,8 +434,12 @@ fn a_replica_that_has_not_caught_up_answers_only_when_no_other_one_does() {
         lead(Some(1));
         assert_eq!(read.join().unwrap().unwrap(), whole);
     });
-    // There is no other.
+    // There is no other. An engine with a shorter timeout asks that replica after a second.
     lead(None);
+    let routes = Arc::new(crate::world::NodeRoutes { node: 0, map: Arc::clone(&world.map) });
+    let member = crate::world::member(0, crate::world::SECRET);
+    let quick = ClusterOptions { patience: Duration::from_secs(3), ..slow };
+    let engine = roundel_cluster::engine::ClusterEngine::start(routes, member, quick).unwrap();
     assert_eq!(engine.list(b"", true).unwrap(), [b"d/a.rrd".to_vec()]);
 }
 

@@ -212,10 +212,10 @@ impl BlockSink for SpooledReadings {
 
 /// A store that hands out devices, all of them one snmpd.
 pub struct World {
-    pub directory: tempfile::TempDir,
     pub store: Daemon,
     pub port: u16,
     snmpd: Snmpd,
+    pub directory: tempfile::TempDir,
 }
 
 impl World {
@@ -441,9 +441,13 @@ pub fn work(session: &mut RawSession) -> Vec<u64> {
 }
 
 pub fn join(port: u16, name: &[u8]) -> RawSession {
+    join_with(port, name, &["lab".to_string()])
+}
+
+fn join_with(port: u16, name: &[u8], tags: &[String]) -> RawSession {
     let mut session = RawSession::open_as(port, 7, name);
     let mut out = Vec::new();
-    push_work_wanted(&mut out, &["lab".to_string()]);
+    push_work_wanted(&mut out, tags);
     session.write(&out);
     assert!(session.answer().starts_with("welcome"));
     session
@@ -455,7 +459,7 @@ fn readings_count_up_to_the_moment_at_which_their_device_moved() {
     let mut store = testkit::daemon!(Kind::Files, &directory.path().join("store"));
     let port = free_port();
     store.configure(&format!(
-        "[agents]\nlisten = ['127.0.0.1:{port}']\nhandover = '3s'\n\
+        "[agents]\nlisten = ['127.0.0.1:{port}']\nhandover = '1s'\n\
          [[snmp]]\ndevice = '192.0.2.1'\nname = 'r'\nagents = 'tag:l?b'\n"
     ));
     let mut client = store.start();
@@ -465,14 +469,14 @@ fn readings_count_up_to_the_moment_at_which_their_device_moved() {
     let begun = now();
     first.write(&block(1, one, &[begun - 9]));
     assert!(first.answer().contains("sequence: 1"));
-    drop(first);
     let mut second = join(port, b"raw-2");
     assert!(work(&mut second).is_empty());
+    drop(first);
     let [two] = work(&mut second)[..] else { panic!("one device") };
     assert!(two > one);
-    // The first one has made readings before that moment and after it. It is back for less than three seconds, so that the device
-    // stays where it is.
-    let mut first = join(port, b"raw-1");
+    // The first agent has made readings before that moment and after it. It comes back without the tag, so that the device stays with
+    // the second one however long this takes.
+    let mut first = join_with(port, b"raw-1", &[]);
     assert!(work(&mut first).is_empty());
     first.write(&block(2, one, &[begun, now() + 60]));
     let refused = first.answer();

@@ -16,12 +16,12 @@ const START: i64 = 1_700_000_000;
 struct Trees {
     /// Where this machine can mount. The first to go.
     mount: Option<Mount>,
-    directory: tempfile::TempDir,
     daemon: Daemon,
     /// Where our rrdtool is.
     tools: PathBuf,
     /// Where our librrd is.
     library: PathBuf,
+    directory: tempfile::TempDir,
 }
 
 impl Trees {

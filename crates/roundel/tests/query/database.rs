@@ -13,9 +13,9 @@ use super::store::{START, Store, check_rows, finest, parse, roundel, try_roundel
 /// A cluster of its own in a temporary directory, on a UNIX socket there and a port of the loopback.
 pub struct Cluster {
     server: Running,
-    directory: tempfile::TempDir,
     bin: PathBuf,
     pub port: u16,
+    directory: tempfile::TempDir,
 }
 
 /// Runs a program of PostgreSQL, which refuses to be root.

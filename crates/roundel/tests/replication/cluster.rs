@@ -186,25 +186,37 @@ fn metrics_say_what_a_node_leads_lacks_and_what_the_cluster_is_short_of() {
         for whole in ["leads", "epoch", "caught_up", "messages_lacking", "fault", "read_bytes_total"] {
             assert_eq!(figure(port, whole).1, 8, "{whole}");
         }
-        assert_eq!(figure(port, "caught_up"), (8, 8));
         assert_eq!((figure(port, "fault").0, figure(port, "put_aside_total")), (0, (0, 8)));
         assert!(figure(port, "epoch").0 >= 8);
-        assert_eq!((figure(port, "nodes_alive"), figure(port, "partitions")), ((2, 1), (8, 1)));
-        assert_eq!((figure(port, "partitions_without_leader").0, figure(port, "partitions_short").0), (0, 0));
-        wait_until("all to be read", || figure(port, "messages_lacking").0 == 0);
+        assert_eq!(figure(port, "partitions"), (8, 1));
+        // A node that is late with its heartbeats makes these figures others for a while.
+        for (name, want) in [("caught_up", (8, 8)), ("nodes_alive", (2, 1))] {
+            wait_until(name, || figure(port, name) == want);
+        }
+        for name in ["partitions_without_leader", "partitions_short", "messages_lacking"] {
+            wait_until(&format!("no {name}"), || {
+                let (sum, lines) = figure(port, name);
+                lines > 0 && sum == 0
+            });
+        }
     }
     // Every partition was claimed, and every message has its envelope of 48 bytes.
     let sum = |what: &str| figure(http[0], what).0 + figure(http[1], what).0;
-    let (appended, read) = (sum("appended_messages_total"), sum("read_messages_total"));
-    assert!(appended >= 8 + 2 && read >= 2 * appended, "{appended} {read}");
+    let (mut appended, mut read) = (0, 0);
+    wait_until("both nodes to read what was appended", || {
+        (appended, read) = (sum("appended_messages_total"), sum("read_messages_total"));
+        read >= 2 * appended
+    });
+    assert!(appended >= 8 + 2, "{appended} {read}");
     assert!(sum("appended_bytes_total") > 48 * appended && sum("read_bytes_total") > 48 * read);
 
     b.kill();
     wait_until("the loss to be seen", || figure(http[0], "nodes_alive").0 == 1);
-    assert_eq!(figure(http[0], "partitions_short").0, 8);
-    let status = http_get(http[0], "/api/v1/status").unwrap();
+    wait_until("all partitions to be short of replicas", || figure(http[0], "partitions_short").0 == 8);
     let short = "8 of the cluster's 8 partitions have fewer replicas ready than the 2 they should have";
-    assert!(status.contains(short), "{status}");
+    wait_until("the status to say it", || {
+        http_get(http[0], "/api/v1/status").is_some_and(|status| status.contains(short))
+    });
     wait_until("one to lead everything", || {
         figure(http[0], "leads").0 == 8 && figure(http[0], "partitions_without_leader").0 == 0
     });

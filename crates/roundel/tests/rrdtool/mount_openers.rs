@@ -5,9 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use testkit::Client;
+use testkit::{Client, DEADLINE};
 
 use super::mount::{mounted, shell};
 use super::*;
@@ -37,11 +37,14 @@ fn wrong_rows(directory: &Path, name: &str) -> Vec<String> {
     let fetch = format!("rrdtool fetch {name} LAST -s {START} -e {}", START + UPDATES - 1);
     let rows = shell(directory, &fetch);
     let rows = rows.lines().filter(|line| line.starts_with("17"));
-    let (right, wrong) = rows.map(str::to_string).partition::<Vec<_>, _>(|row| {
+    let (right, mut wrong) = rows.map(str::to_string).partition::<Vec<_>, _>(|row| {
         let (time, value) = row.split_once(": ").unwrap();
         value.parse() == Ok(f64::from(time.parse::<u32>().unwrap() - START))
     });
-    assert_eq!(right.len() + wrong.len(), UPDATES as usize);
+    let found = right.len() + wrong.len();
+    if found != UPDATES as usize {
+        wrong.push(format!("{found} rows, not {UPDATES}"));
+    }
     wrong
 }
 
@@ -69,9 +72,16 @@ fn beside(open: impl Fn() + Sync, work: impl FnOnce()) {
 
 /// Checks that the rows are right in the mount and in the store.
 fn check(daemon: &Daemon, mount: &Path, name: &str, what: &str) {
-    // What is closed is told the mount a moment later.
-    sleep(Duration::from_millis(100));
-    assert_eq!(wrong_rows(mount, name), Vec::<String>::new(), "{what}");
+    // The kernel tells the mount some time later that a program has closed the file. Until then, the mount shows what that program saw.
+    let begun = Instant::now();
+    loop {
+        let wrong = wrong_rows(mount, name);
+        if wrong.is_empty() {
+            break;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{what}: {wrong:?}");
+        sleep(Duration::from_millis(20));
+    }
     let exported = Command::new(env!("CARGO_BIN_EXE_roundel"))
         .args(["export", name, "--to"])
         .arg(daemon.directory().join("out"))

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
-use testkit::{Client, Signal, send_signal, wait_until};
+use testkit::{Client, DEADLINE, Signal, send_signal, wait_for, wait_until};
 
 use super::mount::{MAKE, mounted, shell};
 use super::mounting::{Mount, can_mount, is_mounted};
@@ -198,10 +198,67 @@ fn read_anew(file: &std::fs::File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Closes a file. The kernel tells the mount afterwards, and no one else; until then, who opens it sees what this one saw.
-fn close(file: std::fs::File) {
-    drop(file);
-    std::thread::sleep(Duration::from_millis(100));
+/// A mounted RRD, and a client that updates the RRD in the daemon.
+struct UpdatedFile {
+    path: PathBuf,
+    client: Client,
+    time: u64,
+}
+
+impl UpdatedFile {
+    fn open(&self) -> std::fs::File {
+        std::fs::File::open(&self.path).unwrap()
+    }
+
+    fn update(&mut self) {
+        self.time += 10;
+        assert_eq!(self.client.ask(&format!("UPDATE a.rrd {0}:{0}", self.time)).unwrap().status, 0);
+    }
+
+    /// Closes a file, and returns the RRD's content once that is not `old` any more. The kernel tells the mount later that the
+    /// file was closed. Until then, programs that open the file see what the closed file showed.
+    fn close(&self, file: std::fs::File, old: &[u8]) -> Vec<u8> {
+        drop(file);
+        wait_for("the mount to show another content", || {
+            std::fs::read(&self.path).ok().filter(|now| now != old)
+        })
+    }
+
+    /// Gives the kernel time to tell the mount that a file was closed, so that the next program to open the file is the first one.
+    /// The file has the content that it had before, and nothing else shows that the mount has been told. The checks hold also
+    /// if the mount learns it later.
+    fn settle() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+
+    /// Opens the file, updates the RRD a while later, and reads the open file, which has the content before the update. Returns the
+    /// content after it.
+    ///
+    /// The mount asks the daemon for the bytes of a file that has been open for 20 ms, and nothing shows when it has all of them. So
+    /// the file stays open for a fixed time, which doubles as long as the update came too early.
+    fn change_late(&mut self, mut first: Vec<u8>) -> Vec<u8> {
+        let (begun, mut pause) = (Instant::now(), Duration::from_millis(500));
+        loop {
+            let file = self.open();
+            std::thread::sleep(pause);
+            self.update();
+            let read = read_anew(&file);
+            let after = self.close(file, &first);
+            match read {
+                Ok(bytes) => {
+                    assert!(bytes == first, "a reader sees another moment");
+                    return after;
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::StaleNetworkFileHandle, "{error}"),
+            }
+            assert!(
+                begun.elapsed() < DEADLINE,
+                "after {pause:?}, the mount did not have the bytes of an open file"
+            );
+            (first, pause) = (after, pause * 2);
+            UpdatedFile::settle();
+        }
+    }
 }
 
 #[test]
@@ -211,31 +268,19 @@ fn what_the_kernel_has_of_a_file_and_what_it_has_not_are_of_one_moment() {
     let mut client = Client::connect(&daemon.socket()).unwrap();
     let create = "CREATE a.rrd -b 1000000000 -s 10 DS:x:GAUGE:30:U:U RRA:LAST:0.5:1:600000";
     assert_eq!(client.ask(create).unwrap().status, 0);
-    let path = mount.directory.join("a.rrd");
-    let mut time = 1_000_000_000;
-    let mut update = || {
-        time += 10;
-        assert_eq!(client.ask(&format!("UPDATE a.rrd {time}:{time}")).unwrap().status, 0);
-    };
-    let open = || std::fs::File::open(&path).unwrap();
+    let mut rrd = UpdatedFile { path: mount.directory.join("a.rrd"), client, time: 1_000_000_000 };
     // The kernel has all of it when it is opened again, and drops it then.
-    let first = std::fs::read(&path).unwrap();
-    assert!(read_anew(&open()).unwrap() == first);
-    std::thread::sleep(Duration::from_millis(100));
-    // It changes long after it was opened: the mount says nothing when it has what the kernel will ask for, which it begins after 20 ms.
-    let file = open();
-    std::thread::sleep(Duration::from_millis(500));
-    update();
-    assert!(read_anew(&file).unwrap() == first);
-    close(file);
+    let first = std::fs::read(&rrd.path).unwrap();
+    assert!(read_anew(&rrd.open()).unwrap() == first);
+    UpdatedFile::settle();
+    // It changes long after it was opened: the mount has what the kernel asks for.
+    let mut second = rrd.change_late(first);
     // It changes as soon as it is open.
-    let mut second = std::fs::read(&path).unwrap();
-    assert!(second != first);
     let mut refused = 0;
     for _ in 0..20 {
-        std::thread::sleep(Duration::from_millis(100));
-        let file = open();
-        update();
+        UpdatedFile::settle();
+        let file = rrd.open();
+        rrd.update();
         match read_anew(&file) {
             Ok(bytes) => assert!(bytes == second, "a reader sees another moment"),
             Err(error) => {
@@ -243,25 +288,22 @@ fn what_the_kernel_has_of_a_file_and_what_it_has_not_are_of_one_moment() {
                 refused += 1;
             }
         }
-        close(file);
-        let now = std::fs::read(&path).unwrap();
-        assert!(now != second);
-        second = now;
+        second = rrd.close(file, &second);
     }
     assert!(refused > 0, "what the kernel has is asked for again whenever a file is opened");
     // Who writes has its bytes before others change it, even if he is not the first to open it.
-    std::thread::sleep(Duration::from_millis(100));
-    let (reader, writer) = (open(), std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap());
-    update();
+    UpdatedFile::settle();
+    let reader = rrd.open();
+    let writer = std::fs::OpenOptions::new().read(true).write(true).open(&rrd.path).unwrap();
+    rrd.update();
     assert!(read_anew(&reader).unwrap() == second);
     writer.write_all_at(b"RRD", 0).unwrap();
     assert!(writer.sync_all().is_ok(), "nothing was changed");
     drop(writer);
-    close(reader);
+    let last = rrd.close(reader, &second);
     // It goes as soon as it is open.
-    let last = std::fs::read(&path).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
-    let file = open();
-    std::fs::remove_file(&path).unwrap();
+    UpdatedFile::settle();
+    let file = rrd.open();
+    std::fs::remove_file(&rrd.path).unwrap();
     assert!(read_anew(&file).unwrap() == last);
 }

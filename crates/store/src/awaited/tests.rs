@@ -221,11 +221,8 @@ fn a_failure_is_that_of_all_who_wait_for_it() {
     std::thread::scope(|scope| {
         let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| read(&disk, &path(0), 0, 10))).collect();
         let file = disk.0.find(&path(0)).unwrap();
-        // Each of them holds the file, and this thread; then all wait but one, or are about to.
-        while Arc::strong_count(&file) < 5 || lock(&given.asked).is_empty() {
-            std::thread::yield_now();
-        }
-        std::thread::sleep(Duration::from_millis(100));
+        // One thread fetches, and two wait. The fetch ends only at the gate.
+        testkit::wait_until("two threads to wait", || file.waits.load(Ordering::SeqCst) == 2);
         drop(open_gate);
         for waiting in waiting {
             assert_eq!(waiting.join().unwrap().unwrap_err().to_string(), "no network");

@@ -20,7 +20,7 @@ use roundel_store::name::RrdName;
 use roundel_store::stripes::{Options, ShardOptions, Stripes};
 use rrd::definition::{Consolidation, Definition, Ds, DsKind, DsType, PlainCf, Rra};
 use rrd::time::Timestamp;
-use testkit::random::{Random, each_seed};
+use testkit::random::{Random, each_even_seed, each_odd_seed, each_seed};
 
 const START: i64 = 1_700_000_000;
 const SHARDS: u32 = 2;
@@ -342,10 +342,22 @@ fn run(seed: u64) {
     damages.check_start(&disk, &options, &mut want);
 }
 
+// Two tests, so that they run side by side.
 #[test]
-fn nothing_vanishes_in_silence() {
+fn nothing_vanishes_in_silence_with_even_seeds() {
+    run_half(each_even_seed);
+}
+
+#[test]
+fn nothing_vanishes_in_silence_with_odd_seeds() {
+    run_half(each_odd_seed);
+}
+
+fn run_half(each: fn(u64, fn(u64))) {
     let _alone = reports::alone();
-    each_seed(1600, run);
+    // Another test of this process may have counted.
+    MERGED.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+    each(1600, run);
     let [merged, all] = MERGED.each_ref().map(|count| count.load(Ordering::Relaxed));
     assert!(all < 100 || merged > all / 6, "of {all} stores only {merged} had segments of several levels");
 }

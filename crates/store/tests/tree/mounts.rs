@@ -7,21 +7,28 @@ use testkit::Running;
 
 use super::*;
 
-/// Runs a test in which what is mounted is seen by no one else, and gone at its end.
+/// Runs a test in a mount namespace of its own.
+///
+/// The test cannot remove a directory while something is mounted below it. This thread can, because no mount of the test is in its
+/// namespace: the test makes its directories in one that this thread removes.
 fn with_mounts(test: impl FnOnce() + Send) {
     if !rustix::process::geteuid().is_root() {
         return testkit::skip("mounting file systems needs root");
     }
-    thread::scope(|scope| {
+    let parent = tempfile::tempdir().unwrap();
+    let result = thread::scope(|scope| {
         let test = scope.spawn(|| {
+            PARENT.set(Some(parent.path().to_path_buf()));
             unshare(CloneFlags::CLONE_NEWNS).unwrap();
             mount(&["--make-rprivate", "/"]);
             test();
         });
-        if let Err(panic) = test.join() {
-            std::panic::resume_unwind(panic);
-        }
+        test.join()
     });
+    parent.close().unwrap();
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 fn mount(words: &[&str]) {
@@ -190,7 +197,7 @@ impl World {
 
 /// Two stores that are not open, in a directory with the trees `t`, `t/in/side` and `other`.
 fn two_stores() -> (tempfile::TempDir, [World; 2]) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = temporary();
     fs::create_dir_all(directory.path().join("t/in/side")).unwrap();
     fs::create_dir(directory.path().join("other")).unwrap();
     let worlds = [0, 1].map(|_| {

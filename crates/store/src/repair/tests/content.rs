@@ -8,10 +8,10 @@ use crate::verify::{self, Finding, Watch};
 
 /// A store, its content, a backup of it, and a copy of an earlier moment that went on with other values of the same length.
 struct Histories {
-    directory: tempfile::TempDir,
     want: String,
     backup: tempfile::TempDir,
     other: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 /// A busy machine may make more files of one than of the other: then both are made once more.
