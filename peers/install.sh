@@ -137,7 +137,7 @@ install_graphite_web() {
 
 # The clients that send to us.
 install_senders() {
-  venv "$target/push-peers" influxdb-client statsd opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
+  venv "$target/push-peers" influxdb-client==1.50.* statsd==4.0.* opentelemetry-sdk==1.45.* opentelemetry-exporter-otlp-proto-http==1.45.*
 }
 
 install_duckdb() { venv "$target/duckdb" 'duckdb==2.0.*' 'pyarrow==26.*'; }
