@@ -137,7 +137,7 @@ impl Service {
         };
         // The rest is for connections that come when all of this is held, for answers in the making, for threads, and for
         // what the allocator has not given back.
-        let memory = MemoryBudget::with_reserve(limits.memory / 3, limits.memory / 32);
+        let memory = MemoryBudget::with_reserve(limits.memory / 8 * 3, limits.memory / 32);
         metrics.ingest.store_in(&engine);
         Arc::new(Service {
             collecting: Arc::new(collecting),
