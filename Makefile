@@ -185,7 +185,7 @@ licences:
 	ROUNDEL_WRITE_LICENCES=1 $(CARGO) test --locked -p roundel-tidy --test licences
 
 page-shots: peers
-	$(NEXTEST) --locked --all-features -p roundel --test page --run-ignored only
+	ROUNDEL_PAGE_SHOTS=1 $(NEXTEST) --locked --all-features -p roundel --test page every_page_is_accessible_and_works_without_script
 	@echo "Pictures: $(TARGET)/page/shots"
 
 clean:

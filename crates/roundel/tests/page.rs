@@ -192,9 +192,13 @@ fn graphs_work_in_a_browser() {
     browse(&["suite.mjs", "graphs"], "failed");
 }
 
+/// With ROUNDEL_PAGE_SHOTS (`make page-shots`), pictures of every page are made instead, in `target/page/shots`.
 #[test]
 fn every_page_is_accessible_and_works_without_script() {
-    browse(&["suite.mjs", "every_page"], "failed");
+    match std::env::var_os("ROUNDEL_PAGE_SHOTS") {
+        None => browse(&["suite.mjs", "every_page"], "failed"),
+        Some(_) => browse(&["shots.mjs"], "shots"),
+    }
 }
 
 #[test]
@@ -211,11 +215,4 @@ fn rrds_are_found_in_a_browser() {
 fn the_types_of_all_modules_agree() {
     let Some(modules) = testkit::peer::page_modules() else { return };
     node(&["types.mjs"], &modules, &[]);
-}
-
-/// Pictures of every page, in `target/page/shots`.
-#[test]
-#[ignore = "make page-shots"]
-fn shots() {
-    browse(&["shots.mjs"], "shots");
 }
