@@ -2,21 +2,26 @@
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
-TARGET := $(or $(CARGO_TARGET_DIR),target)
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),$(CARGO_BUILD_TARGET_DIR),target))
+# Also where cargo's configuration has another one.
+export CARGO_TARGET_DIR := $(TARGET)
+ifneq ($(words $(TARGET) $(CURDIR)),2)
+$(error the paths "$(CURDIR)" and "$(TARGET)" must be without spaces)
+endif
 # cargo-nextest and cargo-deny, which `peers/install.sh` puts here.
-TOOLS := $(abspath $(TARGET))/tools/bin
+TOOLS := $(TARGET)/tools/bin
 # Every feature is compiled wherever something is tested, so that nothing stops being compiled.
 EVERYTHING := --workspace --all-features --locked
-NEXTEST = ROUNDEL_SKIPS=$(abspath $(TARGET))/skipped.txt $(TOOLS)/cargo-nextest nextest run --cargo-quiet
+NEXTEST = env ROUNDEL_SKIPS=$(TARGET)/skipped.txt $(TOOLS)/cargo-nextest nextest run --cargo-quiet
 SEED ?= 1
 # New compilers have new lints: warnings fail with the compiler of the workspace only.
 RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-DENY := $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
+DENY = $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 ROUNDS ?= 3
 
-.PHONY: lab lab-full lab-staircase lab-scale help run cluster test test-all root prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
+.PHONY: rust debhelper features lab lab-full lab-staircase lab-scale help run cluster test test-all root prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
 
 help:
 	@echo "make run           build, then serve ./var with this host's own metrics; FEATURES=full builds the optional parts, too"
@@ -44,14 +49,14 @@ help:
 	@echo "make clean         removes target, and with it the peers that are no Debian packages"
 
 # Built quickly: without what is a feature of crate `roundel`, and with less optimisation than packages and figures (`--release`).
-run:
+run: rust
 	@echo "Building the daemon and rrdtool. The first time takes two to three minutes on two cores."
 	$(CARGO) build --profile quick --locked -p roundel --bins $(if $(FEATURES),--features '$(FEATURES)')
 	@mkdir -p var/rrd
 	@echo
 	@echo "Roundel keeps its store in ./var/store, names RRDs as in ./var/rrd, and records this host. In another terminal:"
 	@echo "  cd $(CURDIR)/var/rrd"
-	@echo "  export RRDCACHED_ADDRESS=unix:$(CURDIR)/var/rrdcached.sock PATH=$(abspath $(TARGET))/quick:\$$PATH"
+	@echo "  export RRDCACHED_ADDRESS=unix:$(CURDIR)/var/rrdcached.sock PATH=$(TARGET)/quick:\$$PATH"
 	@echo "  rrdtool list -r /     # what there is"
 	@echo "  rrdtool create test.rrd -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:360"
 	@echo "The page, with live graphs of this machine: http://127.0.0.1:8080/"
@@ -63,30 +68,40 @@ run:
 	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:8080
 
 # Of the peers only Kafka's broker (Java and Maven, once 44 MB) and, where there is Go, an S3 server.
-cluster:
+cluster: rust
 	@! command -v go >/dev/null || sh peers/install.sh versitygw $(TARGET)
 	@sh crates/testkit/kafka/prepare.sh $(TARGET)/kafka
 	$(CARGO) build --profile quick --locked -p roundel --bins --features kafka,backup
 	@sh crates/testkit/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
 # Half the seeds of the random tests, which `make test-all` runs ten times as long.
-test: peers variants
-	@rm -f $(TARGET)/skipped.txt
-	ROUNDEL_SEEDS=$${ROUNDEL_SEEDS:-0.5x} $(NEXTEST) $(EVERYTHING) || status=$$?; sh peers/skipped.sh $(TARGET)/skipped.txt; exit $${status:-0}
+test: peers
+	@sh peers/test.sh $(TARGET) '$(EVERYTHING)'
 
 # Rarely broken by a change, so `make check` leaves it out: the default build, which lacks optional features, what clippy says of tests,
-# the fuzz targets, the documentation's links.
+# the fuzz targets, the documentation's links. `make test` runs tests beside it, so it writes no executable of their profile.
 variants:
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- $(DENY)
-	$(CARGO) test --locked -p roundel --test features
+	$(CARGO) test --profile quick --locked -p roundel --test features
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --all-features --no-deps --locked
 
-# The tests of both tiers, root's included, with longer random runs.
-test-all: root all-peers variants
+# Each feature of crate `roundel` alone, as `make run FEATURES=...` builds it; of the others only what it needs.
+features:
+	for feature in $$(sed -n '/^full = \[/,/^\]/s/^ *"\(.*\)",/\1/p' crates/roundel/Cargo.toml) kafka; do \
+	  echo "feature $$feature"; $(CARGO) check --profile quick --quiet --locked -p roundel --features $$feature || exit 1; done
+
+# The tests of both tiers, root's included, with longer random runs. CI in a new root runs also after a failure.
+test-all: root all-peers variants features
 	@rm -f $(TARGET)/skipped.txt
-	ROUNDEL_NO_SKIP=1 ROUNDEL_SEEDS=10x $(NEXTEST) $(EVERYTHING) --profile all
-	sh peers/fresh.sh $(TARGET)
+	env -u ROUNDEL_SEED -u ROUNDEL_EXECUTABLE -u ROUNDEL_TEST_CLUSTER ROUNDEL_NO_SKIP=1 ROUNDEL_SEEDS=10x \
+	  $(NEXTEST) $(EVERYTHING) --profile all || status=1; sh peers/fresh.sh $(TARGET) || status=1; exit $${status:-0}
+
+rust:
+	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust $(RUST) by rustup" >&2; exit 1; }
+
+debhelper:
+	@command -v dh >/dev/null || { echo "dh is missing: apt-get install debhelper (make setup does it, too)" >&2; exit 1; }
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make test-all needs root: it mounts file systems, and makes a root of its own" >&2; exit 1; }
@@ -112,8 +127,8 @@ gallery: peers
 	$(CARGO) build --release --locked --features roundel/full -p roundel -p roundel-bench
 	$(TARGET)/release/bench gallery --ours $(TARGET)/release/rrdtool --out $(TARGET)/gallery
 
-deb:
-	debian/rules clean binary DEBS=$(abspath $(TARGET))/deb
+deb: rust debhelper
+	debian/rules clean binary DEBS=$(TARGET)/deb
 	debian/rules clean
 
 # With an explicit --target, so that build-time code (procedural macros) is not affected.
@@ -136,13 +151,13 @@ audit: tools
 setup: peers
 
 # Installs only what is missing, so the second time takes a second and needs no network.
-peers:
+peers: rust
 	@sh peers/install.sh test $(TARGET)
 
-all-peers:
+all-peers: rust
 	@sh peers/install.sh all $(TARGET)
 
-tools:
+tools: rust
 	@sh peers/install.sh tools $(TARGET)
 
 # A Prometheus of the language's newest version, for the tests that compare answers; Debian's is older. Ten minutes on two cores.

@@ -1,12 +1,30 @@
 #!/bin/sh
 # `make check`: clippy reads all crates, and beside it, because each leaves a core idle now and then: formatting, the unit tests of the
 # crates that changed since the last commit, the house rules and licences. The Makefile gives the target directory, cargo's options for
-# all crates, and those of clippy.
+# all crates, and those of clippy. The script calls itself with the word "beside" in addition.
 set -eu
 cd "$(dirname "$0")/.."
-target=$1 everything=$2 lints=$3
+target=$(realpath "$1") everything=$2 lints=$3
 nextest=$target/tools/bin/cargo-nextest
 plan=$target/check
+
+failed() {
+  echo "$1" >> "$plan/failed"
+}
+
+if [ "${4:-}" = beside ]; then
+  cargo fmt --all --check || failed "formatting (cargo fmt --all mends it)"
+  for tests in "$plan"/*.json; do
+    name=$(basename "$tests" .json)
+    echo "tests of $name"
+    ROUNDEL_SKIPS=$plan/skipped ROUNDEL_SEEDS=${ROUNDEL_SEEDS:-0.1x} "$nextest" nextest run --binaries-metadata "$tests" \
+      --cargo-metadata "$plan/metadata" --no-tests pass || failed "tests of $name"
+  done
+  "$target/tools/bin/cargo-deny" check bans licenses sources || failed "cargo deny"
+  exit
+fi
+
+. peers/beside.sh
 rm -rf "$plan"
 mkdir -p "$plan"
 
@@ -27,25 +45,12 @@ while read -r package targets; do
 done < "$plan/changed"
 
 : > "$plan/failed"
-failed() {
-  echo "$1" >> "$plan/failed"
-}
-beside_clippy() {
-  cargo fmt --all --check || failed "formatting (cargo fmt --all mends it)"
-  for tests in "$plan"/*.json; do
-    name=$(basename "$tests" .json)
-    echo "tests of $name"
-    ROUNDEL_SEEDS=${ROUNDEL_SEEDS:-0.1x} "$nextest" nextest run --binaries-metadata "$tests" --cargo-metadata "$plan/metadata" \
-      --no-tests pass || failed "tests of $name"
-  done
-  "$target/tools/bin/cargo-deny" check bans licenses sources || failed "cargo deny"
-}
-beside_clippy > "$plan/output" 2>&1 &
-beside=$!
+beside sh peers/check.sh "$1" "$everything" "$lints" beside > "$plan/output" 2>&1
 # shellcheck disable=SC2086
 cargo clippy $everything -- $lints || failed clippy
-wait $beside || failed "the script itself"
+wait $! || failed "the script itself"
 cat "$plan/output"
+sh peers/skipped.sh "$plan/skipped"
 [ -s "$plan/failed" ] || exit 0
 sed 's/^/make check failed: /' "$plan/failed" >&2
 exit 1
