@@ -21,36 +21,46 @@ fail() {
 }
 [ "$(id -u)" = 0 ] || fail "needs root, for chroot"
 command -v debootstrap >/dev/null || fail "debootstrap is missing (make all-peers)"
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+npm=$(dirname "$(command -v node || fail "node is missing")")/../lib/node_modules/npm
+[ -d "$npm" ] || fail "npm is not in $npm, where Node.js itself installs it"
 . /etc/os-release
 
+# One at a time: the second would remove the first one's root.
+exec 9>"$target/fresh.lock"
+flock --nonblock 9 || fail "another one runs in $root"
 rm -rf "$root"
 echo "a new root of Debian $VERSION_CODENAME in $root"
-debootstrap --variant=minbase --include=ca-certificates,git,make,g++,cmake,procps "$VERSION_CODENAME" "$root" \
+debootstrap --variant=minbase --include=ca-certificates,git,make "$VERSION_CODENAME" "$root" \
   http://deb.debian.org/debian >"$target/fresh.log" 2>&1 || fail "debootstrap failed; see $target/fresh.log"
 # This machine's settings of the registries.
+mkdir -p "$root/root/.cargo"
 cp -r /etc/apt/apt.conf.d /etc/apt/sources.list* "$root/etc/apt/"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
   [ ! -e "$file" ] || cp -L --parents "$file" "$root"
 done
-for file in .npmrc .m2/settings.xml .cargo/config.toml .config/pip/pip.conf .config/go/env; do
+[ ! -e "$cargo_home/config.toml" ] || cp "$cargo_home/config.toml" "$root/root/.cargo/"
+for file in .npmrc .m2/settings.xml .config/pip/pip.conf .config/go/env; do
   [ ! -e "$HOME/$file" ] || (cd "$HOME" && cp --parents "$file" "$root/root")
 done
 # The toolchains, without what they have cached.
-mkdir -p "$root/root/.cargo" "$root/usr/lib/node_modules"
-cp -r "$HOME/.cargo/bin" "$root/root/.cargo/"
+mkdir -p "$root/usr/lib/node_modules"
+cp -r "$cargo_home/bin" "$root/root/.cargo/"
 cp "$(command -v node)" "$root/usr/bin/"
-cp -r "$(dirname "$(command -v node)")/../lib/node_modules/npm" "$root/usr/lib/node_modules/"
+cp -r "$npm" "$root/usr/lib/node_modules/"
 ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/bin/npm"
 mkdir -p "$root/root/.rustup" "$root/usr/local/go"
 git clone -q "$repository" "$root/root/roundel"
 
-# Mounts are made in a namespace of their own and vanish with the command.
+# Mounts and processes are in namespaces of their own and vanish with the command.
 export root command
-goroot=$(go env GOROOT) rustup=${RUSTUP_HOME:-$HOME/.rustup} unshare --mount --propagation private sh -euc '
-  for directory in dev proc sys; do mount --rbind /$directory "$root/$directory"; done
+goroot=$(go env GOROOT) rustup=${RUSTUP_HOME:-$HOME/.rustup} unshare --mount --propagation private --pid --fork --kill-child sh -euc '
+  for directory in dev sys; do mount --rbind /$directory "$root/$directory"; done
+  mount -t proc proc "$root/proc"
   mount --bind "$goroot" "$root/usr/local/go"
   mount --bind "$rustup" "$root/root/.rustup"
-  exec chroot "$root" env -i HOME=/root TERM=dumb RUSTUP_AUTO_INSTALL=0 \
+  exec chroot "$root" env -i HOME=/root TERM=dumb RUSTUP_AUTO_INSTALL=0 ${http_proxy:+http_proxy="$http_proxy"} \
+    ${https_proxy:+https_proxy="$https_proxy"} ${no_proxy:+no_proxy="$no_proxy"} \
     PATH=/usr/local/go/bin:/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     sh -c "cd /root/roundel && $command"' >>"$target/fresh.log" 2>&1 || fail "failed: $command; see $target/fresh.log, and $root"
 tail -5 "$target/fresh.log"

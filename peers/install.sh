@@ -29,8 +29,11 @@ recipes=$target/recipes
 mkdir -p "$recipes"
 # Cargo tags only a target directory that it makes itself. Tests find the directory by the tag.
 [ -e "$target/CACHEDIR.TAG" ] || echo 'Signature: 8a477f597d28d172789f06886806bc55' >"$target/CACHEDIR.TAG"
-sudo=
-[ "$(id -u)" = 0 ] || sudo=sudo
+# As root, or by sudo.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; return; fi
+  need sudo "run this as root, or install sudo" && sudo "$@"
+}
 
 fail() {
   echo "make peers: cannot install $1" >&2
@@ -40,23 +43,37 @@ fail() {
 # Calls the function install_NAME and records the seconds, unless its proof exists and was made by the same function.
 part() {
   proof=$(proof "$1")
-  recipe "$1" >"$recipes/new"
-  if [ -e "$proof" ] && cmp -s "$recipes/new" "$recipes/$1"; then return 0; fi
+  recipe=$(recipe "$1")
+  if [ -e "$proof" ] && [ "$recipe" = "$(cat "$recipes/$1" 2>/dev/null)" ]; then return 0; fi
   begin=$(date +%s)
   echo "make peers: installing $1"
   # Nothing of an older version is left.
   rm -rf "$proof"
   "install_$1" || fail "$1 (the messages above say why)"
   [ -e "$proof" ] || fail "$1: $proof is still missing"
-  mv "$recipes/new" "$recipes/$1"
+  echo "$recipe" >"$recipes/$1"
   record "$1" "$begin"
 }
 
-# Prints the function install_NAME, which has the versions, and the files that list more of them.
-recipe() {
+# Prints the function of this name.
+text_of() {
   # To the first line that ends the function: its own line, or one that begins with a brace.
-  awk -v head="install_$1() {" 'index($0, head) == 1 { inside = 1 } inside { print } inside && (/^}/ || /}$/ && index($0, head) == 1) { exit }' \
+  awk -v head="$1() {" 'index($0, head) == 1 { inside = 1 } inside { print } inside && (/^}/ || /}$/ && index($0, head) == 1) { exit }' \
     "$here/install.sh"
+}
+
+# Prints what decides how a part comes out: the function install_NAME, which has the versions, the functions that it calls, and the
+# files that list more versions. Programs of a Python environment have its path in their first line.
+recipe() {
+  text_of "install_$1"
+  case $1 in
+  tools | moto | graphite_web | senders | duckdb)
+    text_of venv
+    echo "$target"
+    python3 --version
+    ;;
+  promql_scripts | exporter_toolkit) text_of go_files ;;
+  esac
   case $1 in
   tools) cat "$here/tools.txt" ;;
   page) cat "$root/crates/roundel/tests/page/package-lock.json" ;;
@@ -84,11 +101,24 @@ packages() {
   [ -n "$missing" ] || return 0
   begin=$(date +%s)
   echo "make peers: installing Debian packages:" $missing
-  $sudo apt-get update -q || fail "Debian packages: apt-get update failed (no Debian, or no network?)"
+  need apt-get "the tests need Debian's programs; peers/debian-$1.txt names the packages" || fail "Debian packages"
+  patience="-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3"
+  as_root apt-get $patience update -q || fail "Debian packages: apt-get update failed (no network?)"
+  keep_services_stopped
   # Unquoted: one word a package.
-  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing ||
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get $patience install -qy --no-install-recommends $missing ||
     fail "Debian packages (the messages above say why)"
   record "debian-$1" "$begin"
+}
+
+# Debian would start the services of the packages: collectd, snmpd, Prometheus and more. Asks this file first; without one of the
+# machine's own, there is one that forbids it until this script ends.
+keep_services_stopped() {
+  policy=/usr/sbin/policy-rc.d
+  [ ! -e $policy ] || return 0
+  printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null && as_root chmod 755 $policy
+  trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
+  trap 'exit 130' INT TERM HUP
 }
 
 # A Python environment with the packages of the other arguments.
@@ -114,7 +144,7 @@ install_page() {
   need npm "install Node.js 20 or later" || return 1
   mkdir -p "$target/page"
   cp "$root/crates/roundel/tests/page/package.json" "$root/crates/roundel/tests/page/package-lock.json" "$target/page/"
-  npm ci --prefix "$target/page" --no-audit --no-fund --silent && cp "$target/page/package-lock.json" "$target/page/installed.json"
+  npm ci --prefix "$target/page" --no-audit --no-fund --loglevel=error && cp "$target/page/package-lock.json" "$target/page/installed.json"
 }
 
 # S3 servers: moto answers like Amazon's, versitygw keeps objects as files, s3s-fs is a third one.
@@ -173,7 +203,7 @@ install_exporter_toolkit() { go_files github.com/prometheus/exporter-toolkit@v0.
 # Debian's package of spine cannot be configured beside dbconfig-no-thanks, so only its program is unpacked.
 install_spine() {
   mkdir -p "$target/apps"
-  (cd "$target/apps" && apt-get download -q cacti-spine && dpkg-deb -x cacti-spine_*.deb spine)
+  (cd "$target/apps" && rm -f cacti-spine_*.deb && apt-get download -q cacti-spine && dpkg-deb -x cacti-spine_*.deb spine)
 }
 
 # A Prometheus of the newest version of its language; Debian's is older. Ten minutes on two cores, and no tier needs it.

@@ -78,6 +78,12 @@ def cases(junit):
             yield name, not failed, float(case.get("time") or 0), output
 
 
+def environment():
+    """This process's environment without what would narrow the tests."""
+    narrow = ("ROUNDEL_SEED", "ROUNDEL_EXECUTABLE", "ROUNDEL_TEST_CLUSTER")
+    return {name: value for name, value in os.environ.items() if name not in narrow}
+
+
 def run(arguments, directory, round_number):
     """Runs the tests once, and returns the lines for results.tsv."""
     target = arguments.target
@@ -90,15 +96,16 @@ def run(arguments, directory, round_number):
     if arguments.filter:
         command += ["--ignore-default-filter", "-E", arguments.filter]
     with open(directory / f"round-{round_number}.txt", "wb") as output:
-        nextest = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=SETTINGS | os.environ)
+        nextest = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=SETTINGS | environment())
         try:
             nextest.wait()
         finally:
             # If this script is told to end, nextest ends its tests.
             nextest.terminate()
             nextest.wait()
-    if not junit.exists():
-        sys.exit(f"the tests did not run: {directory}/round-{round_number}.txt says why")
+    # 100: tests failed.
+    if nextest.returncode not in (0, 100) or not junit.exists():
+        sys.exit(f"the tests did not run, or not all (status {nextest.returncode}): {directory}/round-{round_number}.txt says why")
     lines = []
     for name, passed, seconds, output in cases(junit):
         log = "-"
@@ -109,10 +116,19 @@ def run(arguments, directory, round_number):
     return lines
 
 
+def git(*words):
+    return subprocess.run(["git", *words], check=True, stdout=subprocess.PIPE).stdout
+
+
 def revision():
-    """Identifies the code: the commit, and the changes since."""
-    parts = [subprocess.run(["git", *words], check=True, stdout=subprocess.PIPE).stdout for words in (["rev-parse", "HEAD"], ["diff", "HEAD"])]
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    """Identifies the code: the commit, the changes since, and the files that git does not have yet."""
+    top = pathlib.Path(git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
+    parts = [git("rev-parse", "HEAD"), git("diff", "HEAD")]
+    for name in git("-C", str(top), "ls-files", "--others", "--exclude-standard", "-z").split(b"\0"):
+        path = top / os.fsdecode(name)
+        if name and path.is_file():
+            parts += [name, path.read_bytes()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def forget_other_code(directory):
@@ -152,6 +168,8 @@ def main():
     arguments = parser.parse_args()
     if not arguments.target.is_dir():
         parser.error(f"{arguments.target} is no directory (make peers makes and fills it)")
+    if os.geteuid() != 0:
+        parser.error("needs root: without, tests of mounts and networks would be skipped, and a skip is a failure here")
     # The tests and the load end with this script.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signal_number, _: sys.exit(128 + signal_number))
