@@ -32,7 +32,9 @@ mkdir -p "$plan"
 plan_tests() {
   package=$1
   shift
-  "$nextest" nextest list --cargo-quiet --locked -p "$package" "$@" --list-type binaries-only --message-format json > "$plan/$package.json"
+  beside "$nextest" nextest list --cargo-quiet --locked -p "$package" "$@" --list-type binaries-only --message-format json \
+    > "$plan/$package.json"
+  wait $!
 }
 cargo metadata --format-version 1 --locked > "$plan/metadata"
 plan_tests roundel-tidy
@@ -46,9 +48,11 @@ done < "$plan/changed"
 
 : > "$plan/failed"
 beside sh peers/check.sh "$1" "$everything" "$lints" beside > "$plan/output" 2>&1
+others=$!
 # shellcheck disable=SC2086
-cargo clippy $everything -- $lints || failed clippy
-wait $! || failed "the script itself"
+beside cargo clippy $everything -- $lints
+wait $! || failed clippy
+wait $others || failed "the script itself"
 cat "$plan/output"
 sh peers/skipped.sh "$plan/skipped"
 [ -s "$plan/failed" ] || exit 0

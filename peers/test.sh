@@ -23,7 +23,8 @@ fi
 # Cargo lets one command at a time build, so the tests are built first. nextest then runs them without cargo, by these files.
 cargo metadata --format-version 1 --locked > "$plan/metadata"
 # shellcheck disable=SC2086
-"$nextest" nextest list --cargo-quiet $everything --list-type binaries-only --message-format json > "$plan/tests.json"
+beside "$nextest" nextest list --cargo-quiet $everything --list-type binaries-only --message-format json > "$plan/tests.json"
+wait $!
 
 # All files of the tests are in a directory of their own, so that what a test leaves is seen. Its name is short, because names of
 # UNIX sockets must be.
