@@ -29,6 +29,20 @@ pub enum Format {
     Parquet,
 }
 
+impl Format {
+    /// Checks that this build can write the format, before anything is read or written.
+    ///
+    /// # Errors
+    /// [`QueryError::NotBuilt`].
+    pub fn check(self) -> Result<(), QueryError> {
+        match self {
+            Format::Arrow if cfg!(not(feature = "arrow")) => Err(QueryError::NotBuilt("Arrow")),
+            Format::Parquet if cfg!(not(feature = "arrow")) => Err(QueryError::NotBuilt("Parquet")),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The columns of the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Heading {
@@ -79,6 +93,7 @@ pub(crate) fn sink<'w>(
     heading: Heading,
     out: &'w mut (dyn Write + Send),
 ) -> Result<Box<dyn Sink + 'w>, QueryError> {
+    format.check()?;
     match format {
         Format::Table => Ok(Box::new(Table::new(heading, out)?)),
         Format::Csv => Ok(Box::new(Csv::new(&heading, out)?)),
@@ -86,9 +101,7 @@ pub(crate) fn sink<'w>(
         #[cfg(feature = "arrow")]
         Format::Arrow | Format::Parquet => crate::columnar::sink(format, &heading, out),
         #[cfg(not(feature = "arrow"))]
-        Format::Arrow => Err(QueryError::NotBuilt("Arrow")),
-        #[cfg(not(feature = "arrow"))]
-        Format::Parquet => Err(QueryError::NotBuilt("Parquet")),
+        Format::Arrow | Format::Parquet => unreachable!("`check` refuses what is not built"),
     }
 }
 

@@ -209,7 +209,7 @@ impl ClusterSettings {
                 cluster::log::kafka::check(&kafka.options()?).map_err(|error| error.to_string())
             }
             #[cfg(not(feature = "kafka"))]
-            LogSettings::Kafka(kafka) => kafka.security().map(drop),
+            LogSettings::Kafka(kafka) => kafka.security().and_then(|_| Err(no_kafka())),
         }
     }
 

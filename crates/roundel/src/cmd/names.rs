@@ -1,8 +1,14 @@
 //! `roundel rename`, `copy`, `remove`, `restore` and `trash`: what `mv`, `cp` and `rm` do in a tree of placeholders, for stores without one and over TCP.
 
+#[cfg(not(feature = "backup"))]
+#[path = "names/backup_absent.rs"]
+mod backup;
+
 use clap::{Args, Subcommand};
 use client::Daemon;
 
+#[cfg(feature = "backup")]
+use super::backup;
 use super::peer::ask;
 use super::{Result, import, peer, print};
 
@@ -49,15 +55,13 @@ pub struct RemoveArguments {
 pub struct RestoreArguments {
     /// The names that the removed RRDs had; of several removed under one name, the last one is restored. With --from: RRDs and
     /// directories of the backup [default: the whole store]
-    #[cfg_attr(feature = "backup", arg(required_unless_present_any = ["missing", "from"]))]
-    #[cfg_attr(not(feature = "backup"), arg(required_unless_present = "missing"))]
+    #[arg(required_unless_present_any = ["missing", "from"])]
     names: Vec<String>,
     /// The name to restore it under; with --from, the directory to make
     #[arg(long, value_name = "NAME")]
     to: Option<String>,
-    #[cfg(feature = "backup")]
     #[command(flatten)]
-    backup: Box<super::backup::FromBackup>,
+    backup: Box<backup::FromBackup>,
     /// Instead: write the placeholders of all RRDs again whose placeholders are missing
     #[arg(long, conflicts_with_all = ["names", "to"])]
     missing: bool,
@@ -204,9 +208,8 @@ fn list(daemon: &Daemon, prefix: Option<&str>) -> Result<Vec<Removed>> {
 
 /// Runs `restore`.
 pub fn restore(arguments: &RestoreArguments) -> Result {
-    #[cfg(feature = "backup")]
     if arguments.backup.is_given() {
-        return super::backup::restore(&arguments.backup, &arguments.names, arguments.to.as_deref());
+        return backup::restore(&arguments.backup, &arguments.names, arguments.to.as_deref());
     }
     let daemon = arguments.whom.connect()?;
     if arguments.missing {

@@ -117,6 +117,7 @@ enum Written {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result {
+    arguments.format.format().check().map_err(|error| error.to_string())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
     let start = arguments.start.as_deref().unwrap_or("end-1day");
     let (start, end) =

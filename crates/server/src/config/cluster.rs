@@ -8,7 +8,7 @@ use cluster::log::brokers::{BrokerTls, Mechanism};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{ConfigError, Reader, absolute, values};
+use super::{ConfigError, Reader, absolute, line_of, values};
 use crate::agents::AgentsSettings;
 use crate::cluster::{Ack, ClusterSettings, KafkaLogin, KafkaSettings, LogSettings, NodeFiles, NodeSpool};
 use crate::settings::{Layout, Settings};
@@ -39,7 +39,7 @@ pub(super) struct FileCluster {
     ca_file: Option<PathBuf>,
     /// A log in a directory, for several nodes on one machine.
     directory: Option<PathBuf>,
-    kafka: Option<FileKafka>,
+    kafka: Option<Spanned<FileKafka>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -130,7 +130,16 @@ impl Reader<'_> {
     }
 
     /// How the topic's brokers are reached.
-    fn kafka(&self, given: FileKafka) -> Result<KafkaSettings, ConfigError> {
+    fn kafka(&self, given: Spanned<FileKafka>) -> Result<KafkaSettings, ConfigError> {
+        let line = line_of(self.text, given.span().start);
+        let lacks = |subject: &str, feature: &str| {
+            let text = args::feature::missing(subject, feature);
+            ConfigError(format!("{}:{line}: {text}", self.source))
+        };
+        if cfg!(not(feature = "kafka")) {
+            return Err(lacks("[cluster.kafka]", "kafka"));
+        }
+        let given = given.into_inner();
         let wrong = |cause: &str| ConfigError(format!("{}: [cluster.kafka]: {cause}", self.source));
         let path = |file: Option<PathBuf>| file.as_deref().map(absolute).transpose();
         let authority = path(given.ca_file)?;
@@ -157,6 +166,9 @@ impl Reader<'_> {
             (None, None) if mechanism.is_none() => None,
             _ => return Err(wrong("a login needs user and password_file together")),
         };
+        if cfg!(not(feature = "kafka-tls")) && (tls.is_some() || login.is_some()) {
+            return Err(lacks("TLS and logins of [cluster.kafka]", "kafka-tls"));
+        }
         Ok(KafkaSettings {
             brokers: given.brokers.join(","),
             topic: given.topic,
@@ -214,6 +226,7 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "kafka-tls")]
 mod tests {
     use super::*;
     use crate::config::parse;

@@ -27,9 +27,13 @@ pub struct Graphite {
 pub fn router(_state: Graphite) -> Router {
     let mut router = Router::new();
     for prefix in ["", "/graphite"] {
-        for path in ["render", "metrics/{*rest}", "functions", "functions/{*rest}", "version", "tags/{*rest}"]
-        {
-            router = router.route(&format!("{prefix}/{path}"), any(missing));
+        for path in ["render", "functions", "version"] {
+            for slash in ["", "/"] {
+                router = router.route(&format!("{prefix}/{path}{slash}"), any(missing));
+            }
+        }
+        for path in ["metrics", "functions", "events", "tags"] {
+            router = router.route(&format!("{prefix}/{path}/{{*rest}}"), any(missing));
         }
     }
     router

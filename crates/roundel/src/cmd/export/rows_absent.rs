@@ -14,14 +14,16 @@ impl RowTarget {
     /// For the other targets: this build lacks the feature.
     pub(super) fn parse(text: &str) -> Result<Option<Self>> {
         match text.split_once(':') {
-            Some(("parquet" | "postgres" | "postgresql", _)) => {
-                // Without what may be a password.
-                let scheme = text.split(':').next().unwrap_or_default();
-                Err(args::feature::missing(&format!("export --to {scheme}:"), "exchange"))
-            }
+            // The scheme alone: the rest may hold a password.
+            Some((scheme @ "parquet", _)) => Err(missing(scheme, "exchange")),
+            Some((scheme @ ("postgres" | "postgresql"), _)) => Err(missing(scheme, "postgres")),
             _ => Ok(None),
         }
     }
+}
+
+fn missing(scheme: &str, feature: &str) -> String {
+    args::feature::missing(&format!("export --to {scheme}:"), feature)
 }
 
 /// Is never called.

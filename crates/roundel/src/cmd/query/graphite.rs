@@ -27,7 +27,7 @@ pub fn ask(
     form.extend(points_max.map(|points| ("maxDataPoints", points.to_string())));
     let (status, body) = asked.post("/render", &form)?;
     if status != 200 {
-        return Err(told(targets, String::from_utf8_lossy(&body).trim()));
+        return Err(told(targets, &failure(&body)));
     }
     let all: Vec<One> = serde_json::from_slice(&finite(&body))
         .map_err(|error| format!("the answer is none of a Graphite: {error}"))?;
@@ -38,6 +38,18 @@ pub fn ask(
         values: one.datapoints.iter().map(|(value, _)| value.unwrap_or(f64::NAN)).collect(),
     };
     Ok(all.into_iter().map(series).collect())
+}
+
+/// The text of a failure: Graphite's API answers plain text, the rest of a daemon an object of JSON.
+fn failure(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Failed {
+        error: String,
+    }
+    match serde_json::from_slice::<Failed>(body) {
+        Ok(failed) => failed.error,
+        Err(_) => String::from_utf8_lossy(body).trim().to_owned(),
+    }
 }
 
 /// The answer without infinity, which Graphite writes as a number that no double can have: it becomes unknown.
@@ -70,6 +82,8 @@ mod tests {
         let error = told(&["sum(".to_owned()], "at byte 4: the target ends here");
         assert_eq!(error, "the target ends here\n  sum(\n      ^");
         assert_eq!(told(&["a".to_owned()], "no memory"), "no memory");
+        assert_eq!(failure(b"{\"error\":\"no memory\"}\n"), "no memory");
+        assert_eq!(failure(b"no memory\n"), "no memory");
         for error in ["at byte 18446744073709551615: x", "at byte 99: x", "at byte -1: x"] {
             assert!(told(&["é".to_owned()], error).contains('x'), "{error}");
         }
