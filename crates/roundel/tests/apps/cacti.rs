@@ -68,6 +68,7 @@ impl<'a> Cacti<'a> {
         let cacti = Cacti { root: root.join(name), name, database, tools, rra };
         let share = cacti.root.join("share");
         fs::create_dir_all(&share).unwrap();
+        fs::create_dir(cacti.temporary()).unwrap();
         // Links in it lead to what lies beside it.
         for entry in fs::read_dir("/usr/share").unwrap().map(Result::unwrap) {
             if entry.file_name() != "cacti" {
@@ -95,6 +96,11 @@ impl<'a> Cacti<'a> {
         assert!(said.contains("Installation has now completed"), "{said}");
         cacti.write_scripts();
         cacti
+    }
+
+    /// Directory of the sessions that PHP leaves.
+    fn temporary(&self) -> PathBuf {
+        self.root.join("tmp")
     }
 
     fn site(&self) -> PathBuf {
@@ -158,6 +164,7 @@ impl<'a> Cacti<'a> {
             .args(["120", "php", "-q"])
             .args(words.split(' '))
             .current_dir(self.root.join("share/cacti").join(directory));
+        command.env("TMPDIR", self.temporary());
         command.env("TZ", "UTC").env("PATH", path).env_remove("RRDCACHED_ADDRESS").env("MIBS", "");
         command
     }
