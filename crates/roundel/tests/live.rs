@@ -19,7 +19,7 @@ use std::path::Path;
 
 use harness::{Answer, Draw, Program};
 use scenarios::{Command, shrink};
-use testkit::{Daemon, Kind};
+use testkit::{Daemon, Kind, Share};
 
 /// Scenarios of an ordinary run.
 const SCENARIOS: u64 = 20;
@@ -33,6 +33,10 @@ struct Live {
     daemon: Daemon,
     /// Each run has its own directory.
     runs: Cell<u64>,
+    /// Commands of scenarios that were compared: not those on which Debian's rrdtool crashes, nor any after them.
+    answers: Cell<Share>,
+    /// Dumps that were compared.
+    dumps: Cell<Share>,
     directory: tempfile::TempDir,
 }
 
@@ -42,7 +46,14 @@ impl Live {
         let mut daemon = testkit::daemon!(Kind::Stripes, &directory.path().join("daemon"));
         daemon.start();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rrdtool"), directory.path().join("rrdtool")).unwrap();
-        Live { named, directory, daemon, runs: Cell::new(0) }
+        Live {
+            named,
+            daemon,
+            runs: Cell::new(0),
+            answers: Cell::default(),
+            dumps: Cell::default(),
+            directory,
+        }
     }
 
     /// Ours in the tree of the store, and Debian's in another directory.
@@ -59,11 +70,18 @@ impl Live {
         [ours, Program::new(Path::new(harness::THEIRS), &beside)]
     }
 
+    /// Counts a comparison that was tried.
+    fn count(share: &Cell<Share>, is_made: bool) {
+        let mut counted = share.get();
+        counted.add(is_made);
+        share.set(counted);
+    }
+
     /// The commands up to the first difference, with both answers.
     fn difference(&self, scenario: &[Command]) -> Option<String> {
         let mut programs = self.programs();
         let mut text = String::new();
-        for words in scenario {
+        for (place, words) in scenario.iter().enumerate() {
             text.push_str(&format!("$ {}\n", words.join(" ")));
             if words[0] == "set" {
                 let (name, value) = words.get(1)?.split_once('=')?;
@@ -76,8 +94,10 @@ impl Live {
             // Commands on which Debian's rrdtool crashes are not compared, nor is a command that it refuses
             // after executing part of it.
             if want.status.is_none() || is_half_done(words, &want) || is_ruin(words, &ours) {
+                scenario[place..].iter().for_each(|_| Live::count(&self.answers, false));
                 return None;
             }
+            Live::count(&self.answers, true);
             if ours != want {
                 text.push_str(&format!("theirs: {want:?}\nours:   {ours:?}\n"));
                 return Some(text);
@@ -140,6 +160,7 @@ impl Live {
         for name in all {
             let dump = |program: &Program| counted_out(plain(program).run(&["dump", &name], b""));
             let (ours, want) = (dump(ours), dump(theirs));
+            Live::count(&self.dumps, want.status == Some(0));
             if want.status == Some(0) && ours.output != want.output {
                 let mut lines = ours.output.lines().zip(want.output.lines());
                 text.push_str(&format!(
@@ -167,7 +188,9 @@ fn counted_out(mut answer: Answer) -> Answer {
 /// invalid value, settings of a tune, an output file that it then does not fill. Ours does not
 /// (`docs/compatibility.md`).
 fn is_half_done(words: &[String], want: &Answer) -> bool {
-    let refused = want.status == Some(1);
+    // Errors before anything is done.
+    let early = ["ERROR: opening '", "ERROR: mmaping file '", "ERROR: invalid option -- "];
+    let refused = want.status == Some(1) && !early.iter().any(|text| want.error.starts_with(text));
     match words[0].as_str() {
         "update" | "updatev" => refused && !want.error.contains("illegal attempt to update"),
         "tune" | "dump" | "resize" => refused,
@@ -247,4 +270,6 @@ fn check(named: bool) {
         }
     }
     assert_eq!(differences, 0, "{differences} scenarios were answered differently");
+    live.answers.get().require("answers", 10);
+    live.dumps.get().require("dumps", 10);
 }

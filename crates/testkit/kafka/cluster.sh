@@ -66,8 +66,8 @@ until_true() {
 }
 
 start_broker() {
-  (cd "$kafka" && exec java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:SharedArchiveFile=classes.jsa -Djava.awt.headless=true \
-    -Dlog4j2.configurationFile=log4j2.properties -cp 'lib/*' kafka.Kafka "$work/broker-$1.properties") >>"broker-$1.log" 2>&1 &
+  (cd "$kafka" && exec java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -XX:SharedArchiveFile=classes.jsa \
+    -Djava.awt.headless=true -Dlog4j2.configurationFile=log4j2.properties -cp 'lib/*' kafka.Kafka "$work/broker-$1.properties") >>"broker-$1.log" 2>&1 &
   echo $! >"pids/broker-$1"
 }
 

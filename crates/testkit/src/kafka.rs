@@ -265,6 +265,8 @@ impl Kafka {
                 "-Xmx256m",
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
+                // Without it, a broker that is killed leaves a file in /tmp/hsperfdata_USER.
+                "-XX:-UsePerfData",
                 "-Djava.awt.headless=true",
             ])
             .arg(format!("-XX:SharedArchiveFile={}", self.installed.join("classes.jsa").display()))

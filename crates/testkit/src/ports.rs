@@ -1,6 +1,7 @@
 //! Ports for daemons that tests start.
 
 use std::net::{TcpListener, UdpSocket};
+use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Mutex;
@@ -26,20 +27,37 @@ static LEASES: Mutex<Vec<UnixDatagram>> = Mutex::new(Vec::new());
 /// When all ports are in use.
 #[must_use]
 pub fn free_port() -> u16 {
+    free_ports(1).start
+}
+
+/// Returns consecutive ports, each as of [`free_port`].
+///
+/// # Panics
+/// When there are no such ports.
+#[must_use]
+pub fn free_ports(count: u16) -> Range<u16> {
     static CALLS: AtomicU16 = AtomicU16::new(0);
     // Test programs that run at the same time begin at different ports, so that they rarely try leased ones.
     let begin = process::id().wrapping_mul(97) % u32::from(COUNT);
     for _ in 0..COUNT {
-        let call = u32::from(CALLS.fetch_add(1, Ordering::Relaxed));
-        let port = FIRST + ((begin + call) % u32::from(COUNT)) as u16;
-        let Some(lease) = lease(port) else { continue };
-        let address = ("127.0.0.1", port);
-        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
-            LEASES.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(lease);
-            return port;
+        let call = u32::from(CALLS.fetch_add(count, Ordering::Relaxed));
+        let first = FIRST + ((begin + call) % u32::from(COUNT)) as u16;
+        let ports = first..first + count;
+        // The leases of a range that is not free as a whole end here.
+        let leases: Option<Vec<_>> = ports.clone().map(lease_free).collect();
+        if let Some(leases) = leases.filter(|_| ports.end <= FIRST + COUNT) {
+            LEASES.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(leases);
+            return ports;
         }
     }
-    panic!("no port is free");
+    panic!("no {count} ports are free");
+}
+
+/// Leases a port if nothing uses it.
+fn lease_free(port: u16) -> Option<UnixDatagram> {
+    let lease = lease(port)?;
+    let address = ("127.0.0.1", port);
+    (TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()).then_some(lease)
 }
 
 /// Leases a port, unless another process or an earlier call has it.
@@ -80,6 +98,18 @@ mod tests {
             receiver.send_to(b"datagram", ("127.0.0.1", port)).unwrap();
         }
         wait_until_received(&[port]);
+    }
+
+    #[test]
+    fn consecutive_ports_are_all_leased() {
+        let ports = free_ports(52);
+        assert_eq!(ports.len(), 52);
+        assert!(FIRST <= ports.start && ports.end <= FIRST + COUNT, "{ports:?}");
+        assert!(
+            ports.clone().all(|port| lease(port).is_none()),
+            "another process could take one of {ports:?}"
+        );
+        assert!(!ports.contains(&free_port()));
     }
 
     #[test]

@@ -47,9 +47,13 @@ impl Random {
 /// number.
 ///
 /// # Panics
-/// If one of the variables is not a number.
+/// If one of the variables is not a number, or leaves no seed: a test without seeds would test nothing.
 pub fn seeds(usual: u64) -> Range<u64> {
-    let variable = |name| std::env::var(name).ok();
+    chosen(usual, 1, |name| std::env::var(name).ok())
+}
+
+/// The seeds that the variables of the environment choose; of a multiple of the usual number, at least `least`.
+fn chosen(usual: u64, least: u64, variable: impl Fn(&str) -> Option<String>) -> Range<u64> {
     let number =
         |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text:?} is no number of seeds"));
     if let Some(seed) = variable("ROUNDEL_SEED") {
@@ -57,19 +61,22 @@ pub fn seeds(usual: u64) -> Range<u64> {
         return seed..seed + 1;
     }
     let many = variable("ROUNDEL_SEEDS").unwrap_or_else(|| usual.to_string());
-    if let Some((from, to)) = many.split_once("..") {
-        return number(from)..number(to);
-    }
-    0..match many.strip_suffix('x') {
-        Some(times) => scaled(usual, times),
-        None => number(&many),
-    }
+    let seeds = match (many.split_once(".."), many.strip_suffix('x')) {
+        (Some((from, to)), _) => number(from)..number(to),
+        (None, Some(times)) => 0..scaled(usual, times, least),
+        (None, None) => 0..number(&many),
+    };
+    assert!(
+        !seeds.is_empty(),
+        "ROUNDEL_SEEDS={many} chooses no seed: give ROUNDEL_SEEDS a number from 1 on, 0.5x, or 5..8"
+    );
+    seeds
 }
 
-/// `usual` multiplied by a decimal number, rounded up, so that a test always runs.
-fn scaled(usual: u64, times: &str) -> u64 {
+/// `usual` multiplied by a positive decimal number, rounded up, and at least `least`; 0 if multiplied by another number.
+fn scaled(usual: u64, times: &str, least: u64) -> u64 {
     let times: f64 = times.parse().unwrap_or_else(|_| panic!("{times:?} is no multiple of seeds"));
-    (usual as f64 * times).ceil() as u64
+    if times > 0.0 { ((usual as f64 * times).ceil() as u64).max(least) } else { 0 }
 }
 
 /// Runs a test with each of its [`seeds`]; says which one failed.
@@ -79,12 +86,24 @@ pub fn each_seed(usual: u64, run: fn(u64)) {
 
 /// As [`each_seed`] with the even ones of the seeds: half of a long test.
 pub fn each_even_seed(usual: u64, run: fn(u64)) {
-    run_seeds(seeds(usual).filter(|seed| seed % 2 == 0), run);
+    run_seeds(half(usual, 0, |name| std::env::var(name).ok()), run);
 }
 
 /// As [`each_seed`] with the odd ones of the seeds: the other half.
 pub fn each_odd_seed(usual: u64, run: fn(u64)) {
-    run_seeds(seeds(usual).filter(|seed| seed % 2 == 1), run);
+    run_seeds(half(usual, 1, |name| std::env::var(name).ok()), run);
+}
+
+/// The seeds with a remainder of their division by two. None if `ROUNDEL_SEED` belongs to the other half.
+fn half(usual: u64, remainder: u64, variable: impl Fn(&str) -> Option<String>) -> impl Iterator<Item = u64> {
+    let is_single = variable("ROUNDEL_SEED").is_some();
+    let all = chosen(usual, 2, variable);
+    let mut half = all.filter(move |seed| seed % 2 == remainder).peekable();
+    assert!(
+        is_single || half.peek().is_some(),
+        "this half of a split test has no seed: let ROUNDEL_SEEDS choose two or more"
+    );
+    half
 }
 
 fn run_seeds(seeds: impl Iterator<Item = u64>, run: fn(u64)) {
@@ -337,10 +356,48 @@ fn value(random: &mut Random, kind: &str, counter: &mut u128, calm: bool) -> Str
 
 #[cfg(test)]
 mod tests {
-    use super::scaled;
+    use super::{chosen, half, scaled};
+
+    /// An environment with only this variable.
+    fn only(name: &'static str, value: &'static str) -> impl Fn(&str) -> Option<String> {
+        move |asked| (asked == name).then(|| value.to_string())
+    }
 
     #[test]
     fn a_part_of_the_seeds_is_at_least_one() {
-        assert_eq!([scaled(1, "0.5"), scaled(5, "0.5"), scaled(8, "0.25"), scaled(3, "10")], [1, 3, 2, 30]);
+        let parts = [(1, "0.5"), (5, "0.5"), (8, "0.25"), (3, "10")];
+        assert_eq!(parts.map(|(usual, times)| scaled(usual, times, 1)), [1, 3, 2, 30]);
+    }
+
+    #[test]
+    fn seeds_are_those_that_the_variables_choose() {
+        let of = |text| chosen(8, 1, only("ROUNDEL_SEEDS", text));
+        assert_eq!([of("3"), of("0.5x"), of("5..7")], [0..3, 0..4, 5..7]);
+        assert_eq!(chosen(8, 1, |_| None), 0..8);
+        assert_eq!(chosen(8, 1, only("ROUNDEL_SEED", "0")), 0..1);
+    }
+
+    #[test]
+    fn no_seeds_at_all_are_refused() {
+        for text in ["0", "0x", "0.0x", "-1x", "5..5", "8..5"] {
+            let refused = std::panic::catch_unwind(|| chosen(8, 1, only("ROUNDEL_SEEDS", text))).unwrap_err();
+            let message = refused.downcast::<String>().unwrap();
+            assert!(message.starts_with(&format!("ROUNDEL_SEEDS={text} chooses no seed")), "{message}");
+        }
+    }
+
+    #[test]
+    fn both_halves_have_a_seed() {
+        let halves = |text| [0, 1].map(|remainder| half(8, remainder, only("ROUNDEL_SEEDS", text)).count());
+        assert_eq!([halves("0.01x"), halves("3"), halves("1x")], [[1, 1], [2, 1], [4, 4]]);
+        // A single seed is a replay, which leaves one half empty.
+        let replay = [0, 1].map(|remainder| half(8, remainder, only("ROUNDEL_SEED", "7")).count());
+        assert_eq!(replay, [0, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "let ROUNDEL_SEEDS choose two or more")]
+    fn a_half_without_a_seed_is_refused() {
+        drop(half(8, 1, only("ROUNDEL_SEEDS", "1")));
     }
 }

@@ -27,16 +27,20 @@ fn make() -> Option<PathBuf> {
         if path.join("LC_NUMERIC").exists() {
             continue;
         }
-        // Under another name first, because two test runs may build it at the same time.
-        let fresh = tempfile::tempdir().ok()?;
+        // Under another name first, because two test runs may build it at the same time. Beside its place, because a directory
+        // cannot be renamed to another file system.
+        std::fs::create_dir_all(&directory).expect("the directory of the locales can be made");
+        let fresh = tempfile::tempdir_in(&directory).expect("a directory beside the locales");
         let made = fresh.path().join(name);
         let (source, charset) = name.split_once('.')?;
         let status = Command::new("localedef").args(["-i", source, "-f", charset]).arg(&made).output();
         if !status.is_ok_and(|output| output.status.success()) {
             return None;
         }
-        std::fs::create_dir_all(&directory).ok()?;
-        std::fs::rename(&made, &path).ok();
+        if let Err(error) = std::fs::rename(&made, &path) {
+            let is_there = path.join("LC_NUMERIC").exists();
+            assert!(is_there, "the locale {} cannot be made: {error}", path.display());
+        }
     }
     Some(directory)
 }

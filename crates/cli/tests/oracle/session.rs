@@ -1,5 +1,6 @@
 //! Sessions through a pipe.
 
+use testkit::Share;
 use testkit::random::seeds;
 
 use crate::harness::{Answer, Draw, Pair};
@@ -11,6 +12,7 @@ const SESSIONS: u64 = 40;
 const LINES: usize = 25;
 
 pub fn check() {
+    let mut compared = Share::default();
     for seed in seeds(SESSIONS) {
         let pair = Pair::new();
         let Some(theirs) = &pair.theirs else { return };
@@ -23,9 +25,11 @@ pub fn check() {
         let (ours, want) = (normal(pair.ours.run(&["-"], &text)), normal(theirs.run(&["-"], &text)));
         let shown = String::from_utf8_lossy(&text);
         assert!(ours == want, "seed {seed}: {}\nsession:\n{shown}", first_difference(&ours, &want));
-        let differing = compare_files(&pair);
+        let (differing, dumps) = compare_files(&pair);
+        compared.add_all(dumps);
         assert!(differing.is_empty(), "seed {seed}: {differing}\nsession:\n{shown}");
     }
+    compared.require("dumps", 80);
     check_ends();
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use testkit::random::Random;
-use testkit::{Daemon, Kind, Running};
+use testkit::{Daemon, Kind, Running, Share};
 
 const START: i64 = 1_700_000_040;
 
@@ -50,6 +50,8 @@ struct Pair {
     theirs: GraphiteWeb,
     _daemon: Daemon,
     http: u16,
+    /// Answers that were compared: not those of an error in graphite-web.
+    compared: Share,
     _directory: tempfile::TempDir,
 }
 
@@ -62,7 +64,7 @@ impl Pair {
         daemon.configure(&format!("[http]\nlisten = [\"127.0.0.1:{http}\"]\n"));
         let mut client = daemon.start();
         create(&mut client);
-        Some(Pair { theirs, _daemon: daemon, http, _directory: directory })
+        Some(Pair { theirs, _daemon: daemon, http, compared: Share::default(), _directory: directory })
     }
 
     fn ours(&self, target: &str) -> (u16, Vec<u8>) {
@@ -77,6 +79,7 @@ impl Pair {
     fn difference(&mut self, target: &str) -> Option<String> {
         let (status, theirs) = self.theirs.get(target);
         let (our_status, ours) = self.ours(target);
+        self.compared.add(status != 500);
         if status == 200 && our_status == 200 && theirs == ours
             || status == 400 && our_status == 400
             || status == 500
@@ -232,4 +235,5 @@ fn renders_and_finds_what_graphite_web_does() {
         let count = different.len();
         assert!(count == 0, "seed {seed}: {count} of {}:\n{}", all.len(), different.concat());
     }
+    pair.compared.require("answers", 80);
 }

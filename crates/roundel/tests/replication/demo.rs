@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use testkit::{Running, Signal, free_port, peer, wait_for, wait_until};
+use testkit::{Running, Signal, free_ports, peer, wait_until};
 
-/// From its first port to its last one.
-const PORTS: u16 = 51;
+/// Ports of the demo, from `CLUSTER_PORT` to the port of its S3 server.
+const PORTS: u16 = 52;
 
 /// `crates/testkit/kafka/cluster.sh`, ended with this value.
 struct Demo {
@@ -23,7 +23,7 @@ impl Demo {
         script
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/kafka/cluster.sh"))
             .args([kafka, programs, &work])
-            .env("CLUSTER_PORT", first_port().to_string());
+            .env("CLUSTER_PORT", free_ports(PORTS).start.to_string());
         Demo { script: Running::start(&mut script, &said), work, said }
     }
 
@@ -67,15 +67,6 @@ impl Drop for Demo {
         }
         self.script.wait();
     }
-}
-
-/// Of a range in which nothing listens.
-fn first_port() -> u16 {
-    wait_for("a range of ports that are free", || {
-        let first = free_port();
-        let is_free = |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-        (first..=first + PORTS).all(is_free).then_some(first)
-    })
 }
 
 #[test]
