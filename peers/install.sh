@@ -111,8 +111,8 @@ packages() {
   record "debian-$1" "$begin"
 }
 
-# Debian would start the services of the packages: collectd, snmpd, Prometheus and more. Asks this file first; without one of the
-# machine's own, there is one that forbids it until this script ends.
+# Debian would start the services of the packages: collectd, snmpd, Prometheus and more. It asks this file first. If the machine has
+# none, there is one until this script ends, which forbids it.
 keep_services_stopped() {
   policy=/usr/sbin/policy-rc.d
   [ ! -e $policy ] || return 0

@@ -62,10 +62,10 @@ impl Live {
     }
 
     /// Counts a comparison that was tried.
-    fn count(share: &Cell<Share>, is_made: bool) {
-        let mut counted = share.get();
+    fn count(&self, is_made: bool) {
+        let mut counted = self.answers.get();
         counted.add(is_made);
-        share.set(counted);
+        self.answers.set(counted);
     }
 
     /// The commands up to the first difference, with both answers.
@@ -85,10 +85,10 @@ impl Live {
             // Commands on which Debian's rrdtool crashes are not compared, nor is a command that it refuses
             // after executing part of it.
             if want.status.is_none() || is_half_done(words, &want) || is_ruin(words, &ours) {
-                scenario[place..].iter().for_each(|_| Live::count(&self.answers, false));
+                scenario[place..].iter().for_each(|_| self.count(false));
                 return None;
             }
-            Live::count(&self.answers, true);
+            self.count(true);
             if ours != want {
                 text.push_str(&format!("theirs: {want:?}\nours:   {ours:?}\n"));
                 return Some(text);
