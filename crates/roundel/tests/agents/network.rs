@@ -69,14 +69,22 @@ fn pass(mut from: TcpStream, mut to: TcpStream, trouble: Trouble) {
 #[test]
 fn a_network_that_cuts_and_delays_loses_nothing_and_counts_nothing_twice() {
     const LAST: i64 = 1_000;
+    const CUTS: usize = 10;
     for seed in seeds(2) {
         let mut random = Random::new(seed);
         let mut world = World::new(Kind::Stripes);
         let mut troubles = Random::new(seed + 1);
-        world.agent_port = network(world.port, move || match troubles.below(4) {
-            0 => Trouble::Delay(troubles.below(30)),
-            1 => Trouble::Cut(troubles.below(100)),
-            _ => Trouble::Cut(troubles.below(20_000)),
+        // After a cut, the agent waits longer and longer, and sends what stood before in the same file of its spool, too: where each
+        // connection is cut, it may never come to an end.
+        let mut cuts = 0;
+        world.agent_port = network(world.port, move || {
+            let trouble = match troubles.below(4) {
+                0 => Trouble::Delay(troubles.below(30)),
+                1 => Trouble::Cut(troubles.below(100)),
+                _ => Trouble::Cut(troubles.below(20_000)),
+            };
+            cuts += 1;
+            if cuts > CUTS { Trouble::Delay(0) } else { trouble }
         });
         world.daemon.start();
         world.start_agent(LAST);
@@ -93,6 +101,30 @@ fn a_network_that_cuts_and_delays_loses_nothing_and_counts_nothing_twice() {
         world.wait_until_done();
         world.check(1, LAST, &format!("seed {seed}"));
     }
+}
+
+#[test]
+fn a_connection_that_is_cut_soon_has_moved_the_readings_that_it_brought() {
+    const LAST: i64 = 1_000;
+    let mut world = World::new(Kind::Stripes);
+    let mut connections = 0;
+    world.agent_port = network(world.port, move || {
+        connections += 1;
+        // Each lane has one.
+        if connections <= 2 { Trouble::Cut(2_000) } else { Trouble::Delay(0) }
+    });
+    world.pause = 0;
+    world.daemon.start();
+    world.start_agent(LAST);
+    world.wait_until_done();
+    world.check(1, LAST, "after a cut");
+    let log = world.daemon.log();
+    let after: Vec<&str> = log
+        .lines()
+        .filter_map(|line| line.split_once("agent=\"hall-2\" after="))
+        .map(|(_, after)| after)
+        .collect();
+    assert!(after.len() > 1 && after[0] == "0" && after[1] != "0", "{log}");
 }
 
 #[test]

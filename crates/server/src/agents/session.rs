@@ -77,7 +77,9 @@ pub async fn run(
                 time: server.service.now() * 1_000_000,
             };
             push_welcome(&mut wire.output, &welcome);
-            session.serve(&mut wire, &mut place, &mut stop).await
+            let ended = session.serve(&mut wire, &mut place, &mut stop).await;
+            session.commit_rest().await;
+            ended
         }
         Err(ending) => Ok(Some(ending)),
     };
@@ -362,15 +364,29 @@ impl<'a> Session<'a> {
         let is_due = self.uncommitted.is_some_and(|(bytes, since)| {
             bytes >= AGENT_COMMIT_BYTES || since.elapsed() >= AGENT_COMMIT_AFTER
         });
-        if !is_due || self.commit.is_some() {
-            return;
+        if is_due && self.commit.is_none() {
+            self.commit = Some(self.commit());
         }
+    }
+
+    fn commit(&mut self) -> Commit {
         self.uncommitted = None;
         let (engine, name) = (Arc::clone(&self.server.service.engine), self.stream.clone());
         let position = StreamPosition { epoch: self.epoch, sequence: self.applied };
-        self.commit = Some(tokio::task::spawn_blocking(move || {
-            (position.sequence, engine.set_stream_position(&name, position))
-        }));
+        tokio::task::spawn_blocking(move || (position.sequence, engine.set_stream_position(&name, position)))
+    }
+
+    /// Records the position of what was applied before the session ended. Without it, an agent whose connections are all cut
+    /// before [`AGENT_COMMIT_AFTER`] would send the same blocks again and again.
+    async fn commit_rest(&mut self) {
+        if self.commit.is_some() {
+            _ = committed(&mut self.commit).await;
+            self.commit = None;
+        }
+        if self.uncommitted.is_some() {
+            // If it fails, the blocks are sent and applied again.
+            _ = self.commit().await;
+        }
     }
 }
 
