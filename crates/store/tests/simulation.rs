@@ -29,6 +29,9 @@ use testkit::random::{Random, each_even_seed, each_odd_seed, each_seed};
 
 const START: i64 = 1_700_000_000;
 
+/// Longer than the clock advances in a scenario: the model forgets nothing.
+const TRASH: Duration = Duration::from_secs(30 * 86_400);
+
 /// A store on a simulated disk, and its expected content.
 struct World {
     random: Random,
@@ -77,7 +80,7 @@ impl World {
                 merge_count: 2 + random.below(3) as usize,
                 ..ShardOptions::default()
             },
-            trash: Duration::from_secs([0, 3600][random.below(2) as usize]),
+            trash: [Duration::ZERO, TRASH][random.below(2) as usize],
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
             ..Options::default()
         };
