@@ -78,7 +78,9 @@ impl Bench {
             .as_ref()
             .is_ok_and(|(start, end)| start < end && *start >= FIRST && end - start < GRAPH_SECONDS_MAX)
         {
-            let line = format!("graphv /dev/null -s '{start}' -e '{end}' DEF:a=x.rrd:a:LAST LINE:a");
+            // Small and without texts: that draws in a tenth of the time.
+            let size = "--height 10 --only-graph";
+            let line = format!("graphv /dev/null {size} -s '{start}' -e '{end}' DEF:a=x.rrd:a:LAST LINE:a");
             self.tool.run(&line).map(|text| {
                 let value = |name| text.split(name).nth(1).unwrap().split_whitespace().next().unwrap();
                 (value("graph_start = ").parse().unwrap(), value("graph_end = ").parse().unwrap())

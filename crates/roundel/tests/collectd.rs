@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use collect::collectd::encode::{push_identity, push_interval, push_samples, push_time};
 use collect::collectd::packet::{FineTime, Sample};
 use collect::collectd::rrd::Identity;
-use testkit::{Client, DEADLINE, Daemon, Kind, Running, rrd_files, wait_for, wait_until};
+use testkit::{Client, DEADLINE, Daemon, Kind, RrdTool, Running, rrd_files, wait_for, wait_until};
 
 const SECRET: &str = "user: secret\n";
 
@@ -50,6 +50,8 @@ struct Pair {
     theirs: Running,
     their_files: PathBuf,
     ports: [u16; 2],
+    /// Reads the files of both.
+    tool: RrdTool,
 }
 
 impl Pair {
@@ -64,7 +66,7 @@ impl Pair {
         let log = directory.join("theirs/log");
         let is_ready = || fs::read_to_string(&log).is_ok_and(|log| log.contains("Initialization complete"));
         wait_until("collectd is ready", is_ready);
-        Pair { ours: daemon, client, theirs, their_files, ports }
+        Pair { ours: daemon, client, theirs, their_files, ports, tool: RrdTool::start().unwrap() }
     }
 
     /// Once both have received everything: waits until all files are the same, stops collectd, and compares them; returns their number.
@@ -94,8 +96,8 @@ impl Pair {
                 if let Err(error) = self.client.ask(&flush) {
                     panic!("{name}: {error:?}; {}", self.ours.log());
                 }
-                let (ours, theirs) =
-                    (dump(&self.ours.base().join(&name)), dump(&self.their_files.join(&name)));
+                let [ours, theirs] = [self.ours.base(), self.their_files.clone()]
+                    .map(|base| dump(&mut self.tool, &base.join(&name)));
                 if ours.is_some() && ours == theirs {
                     break;
                 }
@@ -110,18 +112,17 @@ impl Pair {
     }
 }
 
-/// Runs Debian's rrdtool; `None` if it fails: the file may not be there yet, or not be whole.
-fn rrdtool(verb: &str, path: &Path) -> Option<String> {
-    let output = Command::new("/usr/bin/rrdtool").arg(verb).arg(path).env("TZ", "UTC").output().unwrap();
-    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+/// The answer of Debian's rrdtool about a file; `None` if it fails: the file may not be there yet, or not be whole.
+fn rrdtool(tool: &mut RrdTool, verb: &str, path: &Path) -> Option<String> {
+    tool.run(&format!("{verb} \"{}\"", path.display())).ok()
 }
 
 /// Header and rows of a file.
-fn dump(path: &Path) -> Option<String> {
+fn dump(tool: &mut RrdTool, path: &Path) -> Option<String> {
     // The position in the ring is random at creation.
     let differs = |line: &&str| !line.starts_with("filename = ") && !line.contains("].cur_row = ");
-    let info: Vec<_> = rrdtool("info", path)?.lines().filter(differs).map(str::to_string).collect();
-    Some(info.join("\n") + &rrdtool("dump", path)?)
+    let info: Vec<_> = rrdtool(tool, "info", path)?.lines().filter(differs).map(str::to_string).collect();
+    Some(info.join("\n") + &rrdtool(tool, "dump", path)?)
 }
 
 fn directory() -> tempfile::TempDir {
@@ -168,8 +169,9 @@ fn debian_s_collectd_sends_at_every_security_level() {
     );
     let sender = start_collectd(&directory.path().join("sender"), &plugins);
     let first = pairs[2].their_files.join("peer/load/load.rrd");
-    let last = || rrdtool("last", &first)?.trim().parse::<u64>().ok();
-    let begun = wait_for("collectd to receive", last);
+    let tool = &mut pairs[2].tool;
+    let mut last = || rrdtool(tool, "last", &first)?.trim().parse::<u64>().ok();
+    let begun = wait_for("collectd to receive", &mut last);
     wait_until("readings of five seconds", || last().is_some_and(|last| last >= begun + 5));
     sender.terminate();
     for pair in pairs {
