@@ -93,3 +93,15 @@ pub fn now() -> (i64, u32) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (since.as_secs() as i64, since.subsec_micros())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_block_is_a_block() {
+        let owner = Owner { user: 1, group: 2, given: (None, None) };
+        let blocks = |bytes| owner.file(1, &FileStat { bytes, modified: (0, 0), rights: None }).blocks;
+        assert_eq!([0, 1, 512, 513, 1024].map(blocks), [0, 1, 1, 2, 2]);
+    }
+}

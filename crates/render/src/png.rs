@@ -283,6 +283,12 @@ mod tests {
     }
 
     #[test]
+    fn colours_below_an_opacity_are_rounded() {
+        assert_eq!(straight(u32::from_le_bytes([1, 64, 128, 129])), [2, 127, 253, 129]);
+        assert_eq!(straight(u32::from_le_bytes([1, 2, 3, 255])), [1, 2, 3, 255]);
+    }
+
+    #[test]
     fn a_drawing_takes_a_fraction_of_its_pixels() {
         let bar = |x: u32, y: u32| y * 7 > (x * 7_919) % 700;
         let pixels = |colours: u32| -> Vec<u32> {

@@ -124,6 +124,7 @@ mod tests {
             readings.push(rrd, Timestamp::whole(time), [Value::Unsigned(input), Value::Unsigned(output)]);
             rates.take(&inventory, &readings, readings.iter().next().unwrap());
             assert_eq!(rates.of(&inventory, rrd, time), want, "{time}");
+            assert_eq!(rates.of(&inventory, rrd, time + 10), [None; 2], "the row after {time}");
         }
     }
 
