@@ -101,20 +101,31 @@ impl Pair {
                 if ours.is_some() && ours == theirs {
                     break;
                 }
-                assert!(
-                    start.elapsed() < DEADLINE,
-                    "{name}\n{}\nours: {ours:?}\ntheirs: {theirs:?}",
-                    self.ours.log()
-                );
+                if start.elapsed() > DEADLINE {
+                    let [ours, theirs] = [ours, theirs].map(Option::unwrap_or_default);
+                    let lines = ours.lines().zip(theirs.lines());
+                    let differing: Vec<_> = lines.filter(|(ours, theirs)| ours != theirs).take(20).collect();
+                    let log = fs::read_to_string(self.their_files.with_file_name("log"));
+                    panic!(
+                        "{name}: {} and {} lines, ours and theirs that differ: {differing:#?}\n{}\n{}",
+                        ours.lines().count(),
+                        theirs.lines().count(),
+                        self.ours.log(),
+                        log.unwrap_or_default()
+                    );
+                }
                 thread::sleep(Duration::from_millis(20));
             }
         }
     }
 }
 
-/// The answer of Debian's rrdtool about a file; `None` if it fails: the file may not be there yet, or not be whole.
+/// The answer of Debian's rrdtool about a file; `None` if it fails: the file may not be there yet, or not be whole. It reads a copy,
+/// because it locks what it reads, and collectd loses an update of a file that is locked.
 fn rrdtool(tool: &mut RrdTool, verb: &str, path: &Path) -> Option<String> {
-    tool.run(&format!("{verb} \"{}\"", path.display())).ok()
+    let copy = tool.path("copy.rrd");
+    fs::copy(path, &copy).ok()?;
+    tool.run(&format!("{verb} \"{}\"", copy.display())).ok()
 }
 
 /// Header and rows of a file.
