@@ -79,7 +79,7 @@ test: peers
 	@sh peers/test.sh $(TARGET) '$(EVERYTHING)'
 
 # Rarely broken by a change, so `make check` leaves it out: the default build, which lacks optional features, what clippy says of tests,
-# the fuzz targets, the documentation's links. `make test` runs tests beside it, so it writes no executable of their profile.
+# the fuzz targets, the documentation's links.
 variants:
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- $(DENY)
 	$(CARGO) test --profile quick --locked -p roundel --test features

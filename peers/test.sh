@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make test`, after the peers are installed: all tests of the default tier, and beside them, at a lower priority, `make variants`, because
-# the tests leave a fifth of two cores idle. The Makefile gives the target directory and cargo's options for all crates.
+# `make test`, after the peers are installed: `make variants`, then all tests of the default tier. The Makefile gives the target directory
+# and cargo's options for all crates.
 set -eu
 cd "$(dirname "$0")/.."
 target=$(realpath "$1") everything=$2
@@ -19,12 +19,6 @@ if [ -n "${ROUNDEL_NO_SKIP:-}" ]; then
   [ -c /dev/fuse ] || cannot "there is no /dev/fuse"
   grep -q '^0*1 ' /proc/net/if_inet6 2>/dev/null || cannot "there is no IPv6 on the loopback device (::1)"
 fi
-
-# Cargo lets one command at a time build, so the tests are built first. nextest then runs them without cargo, by these files.
-cargo metadata --format-version 1 --locked > "$plan/metadata"
-# shellcheck disable=SC2086
-beside "$nextest" nextest list --cargo-quiet $everything --list-type binaries-only --message-format json > "$plan/tests.json"
-wait $!
 
 # All files of the tests are in a directory of their own, so that what a test leaves is seen. Its name is short, because names of
 # UNIX sockets must be. Some tests run as another user.
@@ -48,19 +42,18 @@ remove_leftovers() {
 }
 trap 'end_groups; remove_leftovers' EXIT
 
-beside nice -n 10 make --no-print-directory variants > "$plan/variants" 2>&1
-variants=$!
-TMPDIR=$files ROUNDEL_SKIPS=$plan/skipped ROUNDEL_SEEDS=${ROUNDEL_SEEDS:-0.5x} beside "$nextest" nextest run \
-  --binaries-metadata "$plan/tests.json" --cargo-metadata "$plan/metadata"
 failed=
-wait $! || failed="$failed tests"
-if [ -z "$failed" ] && [ -n "$(ls -A "$files")" ]; then
+beside make --no-print-directory variants
+wait $! || failed="$failed variants"
+# shellcheck disable=SC2086
+TMPDIR=$files ROUNDEL_SKIPS=$plan/skipped ROUNDEL_SEEDS=${ROUNDEL_SEEDS:-0.5x} beside "$nextest" nextest run --cargo-quiet $everything
+if ! wait $!; then
+  failed="$failed tests"
+elif [ -n "$(ls -A "$files")" ]; then
   echo "make test: tests left files in $files:" >&2
   find "$files" | head -50 >&2
   failed="$failed leftovers"
 fi
-wait $variants || failed="$failed variants"
-case $failed in *variants*) cat "$plan/variants" >&2 ;; esac
 sh peers/skipped.sh "$plan/skipped"
 [ -z "$failed" ] || {
   echo "make test failed:$failed" >&2
