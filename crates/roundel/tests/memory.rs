@@ -88,7 +88,13 @@ impl Attacked {
         let start = Instant::now();
         let more = || bytes(self.daemon.process(), "RssAnon").saturating_sub(self.anonymous_at_rest);
         while more() >= KEPT {
-            assert!(start.elapsed() < DEADLINE, "{what}: {} bytes are kept", more());
+            if start.elapsed() > DEADLINE {
+                let kept = more();
+                let metrics = testkit::http_get(self.http, "/metrics").unwrap_or_default();
+                let known =
+                    metrics.lines().filter(|line| line.contains("memory") || line.contains("connections"));
+                panic!("{what}: {kept} bytes are kept\n{}", known.collect::<Vec<_>>().join("\n"));
+            }
             thread::sleep(Duration::from_millis(100));
         }
         println!("{what}: {} MB after {} idle ms", more() / 1_000_000, start.elapsed().as_millis());

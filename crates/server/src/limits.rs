@@ -67,8 +67,8 @@ pub const CONNECTIONS_MIN: u64 = 64;
 pub const GIVE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 /// Freed bytes that are not worth waking the threads.
 pub const GIVE_BACK_MIN: u64 = 256 * 1024;
-/// In how many rounds all threads take part after clients have freed something: a thread may have it that took part before it
-/// was freed.
+/// How often the threads are woken after clients have freed something: it may be another thread that has it, and which
+/// thread is woken is the runtime's choice.
 pub const GIVE_BACK_ROUNDS: u32 = 5;
 
 /// Bytes of answers collected for one write; more are written at once.
