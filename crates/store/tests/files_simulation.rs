@@ -109,7 +109,7 @@ impl World {
     fn delete(&mut self) {
         let name = self.name();
         match self.engine.delete(&rrd_name(&name)) {
-            Ok(()) => self.model.apply(&Op::Delete { name }),
+            Ok(()) => self.model.apply(&Op::Delete { name, at: 0 }),
             Err(error) => self.expect_unknown(&name, &error),
         }
     }
@@ -200,7 +200,7 @@ impl World {
             if self.model.0.contains_key(&name) {
                 assert!(self.last_update(&name) >= self.model_last_update(&name), "{name}");
                 self.engine.delete(&rrd_name(&name)).expect("it can be deleted");
-                self.model.apply(&Op::Delete { name });
+                self.model.apply(&Op::Delete { name, at: 0 });
             }
         }
     }

@@ -29,8 +29,8 @@ use testkit::random::{Random, each_even_seed, each_odd_seed, each_seed};
 
 const START: i64 = 1_700_000_000;
 
-/// Longer than the clock advances in a scenario: the model forgets nothing.
-const TRASH: Duration = Duration::from_secs(30 * 86_400);
+/// Seconds that a store with a trash keeps what was deleted.
+const TRASH: i64 = 3600;
 
 /// A store on a simulated disk, and its expected content.
 struct World {
@@ -80,7 +80,7 @@ impl World {
                 merge_count: 2 + random.below(3) as usize,
                 ..ShardOptions::default()
             },
-            trash: [Duration::ZERO, TRASH][random.below(2) as usize],
+            trash: Duration::from_secs([0, TRASH as u64][random.below(2) as usize]),
             clock: Arc::new(move || Timestamp::whole(shared_clock.load(Ordering::Relaxed))),
             ..Options::default()
         };
@@ -156,7 +156,7 @@ impl World {
     fn delete(&mut self) {
         let name = self.name();
         match self.store.delete(&rrd_name(&name)) {
-            Ok(()) => self.acknowledge(Op::Delete { name }),
+            Ok(()) => self.delete_in_model(name),
             Err(error) => self.expect_unknown(&name, &error),
         }
     }
@@ -189,7 +189,9 @@ impl World {
         let (name, to) = (self.name(), self.name());
         let trash = self.store.trash().expect("the trash");
         let Some(last) = trash.iter().rfind(|trashed| trashed.name == rrd_name(&name)) else {
-            assert!(!self.has_trash() || self.model.1.get(&name).is_none_or(Vec::is_empty), "{name}");
+            let deleted = self.model.1.get(&name).and_then(|deleted| deleted.last());
+            let is_expired = |at: i64| self.clock.load(Ordering::Relaxed) - at >= TRASH;
+            assert!(!self.has_trash() || deleted.is_none_or(|(at, _)| is_expired(*at)), "{name}");
             return;
         };
         match self.store.restore(last, &rrd_name(&to)) {
@@ -207,8 +209,12 @@ impl World {
     /// What a rename or copy has replaced.
     fn displace(&mut self, name: &str) {
         if self.model.0.contains_key(name) {
-            self.acknowledge(Op::Delete { name: name.to_string() });
+            self.delete_in_model(name.to_string());
         }
+    }
+
+    fn delete_in_model(&mut self, name: String) {
+        self.acknowledge(Op::Delete { name, at: self.clock.load(Ordering::Relaxed) });
     }
 
     fn expect_unknown(&self, name: &str, error: &StoreError) {

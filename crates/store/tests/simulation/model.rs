@@ -28,9 +28,10 @@ pub enum Op {
     Replace {
         name: String,
     },
-    /// Into the trash, where the store has one.
+    /// Into the trash, where the store has one, at this time in seconds.
     Delete {
         name: String,
+        at: i64,
     },
     Rename {
         name: String,
@@ -54,7 +55,7 @@ impl Op {
             Op::Create { name, .. }
             | Op::Update { name, .. }
             | Op::Replace { name }
-            | Op::Delete { name }
+            | Op::Delete { name, .. }
             | Op::Rename { name, .. }
             | Op::Copy { name, .. }
             | Op::Restore { name, .. } => name,
@@ -82,9 +83,9 @@ pub struct ModelRrd {
     rows: Rows,
 }
 
-/// The RRDs by name, and the deleted ones, oldest first.
+/// The RRDs by name, and the deleted ones with the time of that, oldest first, for ever.
 #[derive(Clone, Debug, Default)]
-pub struct Model(pub BTreeMap<String, ModelRrd>, pub BTreeMap<String, Vec<ModelRrd>>);
+pub struct Model(pub BTreeMap<String, ModelRrd>, pub BTreeMap<String, Vec<(i64, ModelRrd)>>);
 
 impl Model {
     pub fn apply(&mut self, op: &Op) {
@@ -113,8 +114,8 @@ impl Model {
             Op::Replace { name } => {
                 self.0.remove(name);
             }
-            Op::Delete { name } => {
-                let deleted = self.0.remove(name);
+            Op::Delete { name, at } => {
+                let deleted = self.0.remove(name).map(|rrd| (*at, rrd));
                 self.1.entry(name.clone()).or_default().extend(deleted);
             }
             Op::Rename { name, to } => {
@@ -126,10 +127,8 @@ impl Model {
             }
             Op::Restore { name, to } => {
                 let deleted = self.1.get_mut(name).and_then(Vec::pop);
-                self.0.insert(
-                    to.clone(),
-                    deleted.expect("acknowledged restores are of RRDs that were deleted"),
-                );
+                let (_, rrd) = deleted.expect("acknowledged restores are of RRDs that were deleted");
+                self.0.insert(to.clone(), rrd);
             }
         }
     }
