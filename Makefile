@@ -27,7 +27,7 @@ help:
 	@echo "make run           build, then serve ./var with this host's own metrics; FEATURES=full builds the optional parts, too"
 	@echo "make cluster       three brokers of Kafka, four nodes in two zones, an S3 server and a load, on this machine, until Ctrl-C"
 	@echo "make test          install the peers, then run the tests of all that a user meets, and build what check leaves out"
-	@echo "make test-all      in addition brokers with faults, packages, whole applications, three times the seeds: root, hours"
+	@echo "make test-all      in addition brokers with faults, packages, whole applications, three times the seeds: needs root, takes hours"
 	@echo "make soak          the suite ROUNDS times ($(ROUNDS)) on a loaded machine: which tests do not always pass"
 	@echo "make check         formatting, clippy, house rules, licences, unit tests of the changed crates: before each commit"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
@@ -74,7 +74,7 @@ cluster: rust
 	$(CARGO) build --profile quick --locked -p roundel --bins --features kafka,backup
 	@sh crates/testkit/kafka/cluster.sh $(TARGET)/kafka $(TARGET)/quick $(TARGET)/cluster
 
-# Half the seeds of the random tests, of which `make test-all` runs six times as many.
+# With half the usual seeds of random tests; `make test-all` runs three times the usual seeds.
 test: peers
 	@sh peers/test.sh $(TARGET) '$(EVERYTHING)'
 

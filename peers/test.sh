@@ -20,12 +20,12 @@ if [ -n "${ROUNDEL_NO_SKIP:-}" ]; then
   grep -q '^0*1 ' /proc/net/if_inet6 2>/dev/null || cannot "there is no IPv6 on the loopback device (::1)"
 fi
 
-# All files of the tests are in a directory of their own, so that what a test leaves is seen. Its name is short, because names of
-# UNIX sockets must be. Some tests run as another user.
+# The tests have a temporary directory of their own, in which leftovers are found. Its name is short because the paths of UNIX sockets
+# are limited. Some tests run as another user and must write there.
 files=$(mktemp -d "${TMPDIR:-/tmp}/rt.XXXX")
 chmod 1777 "$files"
 
-# Removes what tests left that were stopped: mounts, network namespaces of processes that have ended, files.
+# Removes the leftovers of stopped tests: mounts, network namespaces of processes that have ended, files.
 remove_leftovers() {
   awk -v under="$files/" 'index($5, under) == 1 { print $5 }' /proc/self/mountinfo | sort -r | while read -r mount; do
     umount -l "$mount" || :

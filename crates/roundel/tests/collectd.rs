@@ -96,7 +96,7 @@ impl Pair {
                 if let Err(error) = self.client.ask(&flush) {
                     panic!("{name}: {error:?}; {}", self.ours.log());
                 }
-                let [ours, theirs] = [self.ours.base(), self.their_files.clone()]
+                let [ours, theirs] = [&self.ours.base(), &self.their_files]
                     .map(|base| dump(&mut self.tool, &base.join(&name)));
                 if ours.is_some() && ours == theirs {
                     break;
@@ -107,7 +107,7 @@ impl Pair {
                     let differing: Vec<_> = lines.filter(|(ours, theirs)| ours != theirs).take(20).collect();
                     let log = fs::read_to_string(self.their_files.with_file_name("log"));
                     panic!(
-                        "{name}: {} and {} lines, ours and theirs that differ: {differing:#?}\n{}\n{}",
+                        "{name}: ours has {} lines, theirs {}; the first that differ: {differing:#?}\n{}\n{}",
                         ours.lines().count(),
                         theirs.lines().count(),
                         self.ours.log(),
@@ -120,20 +120,19 @@ impl Pair {
     }
 }
 
-/// The answer of Debian's rrdtool about a file; `None` if it fails: the file may not be there yet, or not be whole. It reads a copy,
-/// because it locks what it reads, and collectd loses an update of a file that is locked.
-fn rrdtool(tool: &mut RrdTool, verb: &str, path: &Path) -> Option<String> {
-    let copy = tool.path("copy.rrd");
-    fs::copy(path, &copy).ok()?;
-    tool.run(&format!("{verb} \"{}\"", copy.display())).ok()
+/// The answers of Debian's rrdtool about a copy of a file. `None` if one fails: the file may not be there yet, or not be whole.
+/// rrdtool locks each file that it reads, and collectd loses an update of a locked file.
+fn rrdtool(tool: &mut RrdTool, verbs: &[&str], path: &Path) -> Option<String> {
+    fs::copy(path, tool.path("copy.rrd")).ok()?;
+    verbs.iter().map(|verb| tool.run(&format!("{verb} copy.rrd")).ok()).collect()
 }
 
 /// Header and rows of a file.
 fn dump(tool: &mut RrdTool, path: &Path) -> Option<String> {
     // The position in the ring is random at creation.
-    let differs = |line: &&str| !line.starts_with("filename = ") && !line.contains("].cur_row = ");
-    let info: Vec<_> = rrdtool(tool, "info", path)?.lines().filter(differs).map(str::to_string).collect();
-    Some(info.join("\n") + &rrdtool(tool, "dump", path)?)
+    let is_compared = |line: &&str| !line.starts_with("filename = ") && !line.contains("].cur_row = ");
+    let answers = rrdtool(tool, &["info", "dump"], path)?;
+    Some(answers.lines().filter(is_compared).collect::<Vec<_>>().join("\n"))
 }
 
 fn directory() -> tempfile::TempDir {
@@ -181,7 +180,7 @@ fn debian_s_collectd_sends_at_every_security_level() {
     let sender = start_collectd(&directory.path().join("sender"), &plugins);
     let first = pairs[2].their_files.join("peer/load/load.rrd");
     let tool = &mut pairs[2].tool;
-    let mut last = || rrdtool(tool, "last", &first)?.trim().parse::<u64>().ok();
+    let mut last = || rrdtool(tool, &["last"], &first)?.trim().parse::<u64>().ok();
     let begun = wait_for("collectd to receive", &mut last);
     wait_until("readings of five seconds", || last().is_some_and(|last| last >= begun + 5));
     sender.terminate();

@@ -69,22 +69,22 @@ fn pass(mut from: TcpStream, mut to: TcpStream, trouble: Trouble) {
 #[test]
 fn a_network_that_cuts_and_delays_loses_nothing_and_counts_nothing_twice() {
     const LAST: i64 = 1_000;
-    const CUTS: usize = 10;
+    const TROUBLED: usize = 10;
     for seed in seeds(2) {
         let mut random = Random::new(seed);
         let mut world = World::new(Kind::Stripes);
         let mut troubles = Random::new(seed + 1);
-        // After a cut, the agent waits longer and longer, and sends what stood before in the same file of its spool, too: where each
-        // connection is cut, it may never come to an end.
-        let mut cuts = 0;
+        // The agent waits longer after each cut, and resends the current file of its spool from the start. If every connection
+        // were cut, it might never finish.
+        let mut connections = 0;
         world.agent_port = network(world.port, move || {
             let trouble = match troubles.below(4) {
                 0 => Trouble::Delay(troubles.below(30)),
                 1 => Trouble::Cut(troubles.below(100)),
                 _ => Trouble::Cut(troubles.below(20_000)),
             };
-            cuts += 1;
-            if cuts > CUTS { Trouble::Delay(0) } else { trouble }
+            connections += 1;
+            if connections > TROUBLED { Trouble::Delay(0) } else { trouble }
         });
         world.daemon.start();
         world.start_agent(LAST);
@@ -104,7 +104,7 @@ fn a_network_that_cuts_and_delays_loses_nothing_and_counts_nothing_twice() {
 }
 
 #[test]
-fn a_connection_that_is_cut_soon_has_moved_the_readings_that_it_brought() {
+fn the_store_keeps_the_position_of_a_connection_that_is_cut() {
     const LAST: i64 = 1_000;
     let mut world = World::new(Kind::Stripes);
     let mut connections = 0;

@@ -369,6 +369,7 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Records the position of the last applied block, on another thread.
     fn commit(&mut self) -> Commit {
         self.uncommitted = None;
         let (engine, name) = (Arc::clone(&self.server.service.engine), self.stream.clone());
@@ -376,12 +377,11 @@ impl<'a> Session<'a> {
         tokio::task::spawn_blocking(move || (position.sequence, engine.set_stream_position(&name, position)))
     }
 
-    /// Records the position of what was applied before the session ended. Without it, an agent whose connections are all cut
-    /// before [`AGENT_COMMIT_AFTER`] would send the same blocks again and again.
+    /// Records the position of the last applied block when the session ends. Without it, an agent whose connections are all cut
+    /// within [`AGENT_COMMIT_AFTER`] would send the same blocks again and again.
     async fn commit_rest(&mut self) {
-        if self.commit.is_some() {
-            _ = committed(&mut self.commit).await;
-            self.commit = None;
+        if let Some(commit) = self.commit.take() {
+            _ = commit.await;
         }
         if self.uncommitted.is_some() {
             // If it fails, the blocks are sent and applied again.
