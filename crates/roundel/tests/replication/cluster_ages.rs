@@ -31,6 +31,17 @@ fn age(http: u16, query: &str) -> Option<f64> {
     header(http, query, "x-roundel-age").unwrap().parse().ok()
 }
 
+/// Waits until the leaders answer, and prints the ages of all answers.
+fn wait_for_leaders(http: u16) {
+    for query in QUERIES {
+        wait_until("an answer of the leaders", || {
+            let age = age(http, query);
+            println!("{query}: {age:?}");
+            age == Some(0.0)
+        });
+    }
+}
+
 #[test]
 fn answers_say_how_old_they_may_be_while_the_leader_is_lost() {
     let parent = tempfile::tempdir().unwrap();
@@ -45,9 +56,7 @@ fn answers_say_how_old_they_may_be_while_the_leader_is_lost() {
         assert!(b.say(&format!("CREATE {name} {CREATE}")).starts_with("0 "));
         assert!(b.say(&format!("UPDATE {name} 1000000001:{number}")).starts_with("0 "));
     }
-    for query in QUERIES {
-        wait_until("an answer of the leaders", || age(http, query) == Some(0.0));
-    }
+    wait_for_leaders(http);
     assert!(header(http, PICTURE, "cache-control").unwrap().contains("max-age"));
     // Nothing that any node says arrives, and what the other one leads is answered by this one.
     let outage = Outage::begin(&parent.path().join("log"));
@@ -68,7 +77,5 @@ fn answers_say_how_old_they_may_be_while_the_leader_is_lost() {
     assert!(ages.len() == 8 && ages.iter().all(|age| *age > 3.0), "{ages:?}");
     drop(outage);
     a.signal(testkit::Signal::CONT);
-    for query in QUERIES {
-        wait_until("an answer of the leaders again", || age(http, query) == Some(0.0));
-    }
+    wait_for_leaders(http);
 }
