@@ -71,6 +71,10 @@ pub async fn run(service: Arc<Service>, threads: usize, mut stop: watch::Receive
         let released = service.memory.released();
         if released - seen >= GIVE_BACK_MIN {
             (seen, rounds) = (released, GIVE_BACK_ROUNDS);
+        } else if rounds > 0 {
+            // The allocator gives 4 MB back when all that it has allocated from them is free, and a buffer takes 256 kB of them. After
+            // 3,000 half frames, the buffers that were kept held 30 MB.
+            service.buffers.clear();
         }
         let Some(left) = u32::checked_sub(rounds, 1) else { continue };
         rounds = left;

@@ -392,4 +392,9 @@ impl Buffers {
             kept.push(buffer);
         }
     }
+
+    /// Frees all buffers that no connection uses.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
