@@ -1,7 +1,8 @@
 //! All names of the store in order, for pages of directories and for search.
 //!
-//! The list is made when it is first asked for, and again when names have changed since; until the new one is there, the
-//! old one answers. Cost of a name: its bytes twice (as it is and in lower case), 2 bytes between names and 4 for its place.
+//! The list is made when it is first asked for. It is made again when names have changed since, and in a cluster when a follower had to
+//! answer in place of a leader; until the new one is there, the old one answers. Cost of a name: its bytes twice (as it is and in lower
+//! case), 2 bytes between names and 4 for its place.
 
 mod list;
 mod search;
@@ -48,9 +49,14 @@ impl Kept {
         self.age.note(self.changes == changes);
     }
 
+    /// No follower has answered in place of a leader.
+    fn is_of_leaders(&self) -> bool {
+        !self.age.may_exceed(Duration::ZERO)
+    }
+
     fn is_fresh(&self, changes: u64) -> bool {
         let age = self.made.elapsed();
-        let unchanged = self.changes == changes && age < AGE_MAX;
+        let unchanged = self.is_of_leaders() && self.changes == changes && age < AGE_MAX;
         unchanged || age < AGE_MIN || age < self.took * REST_FACTOR
     }
 }
@@ -120,7 +126,8 @@ impl NameIndex {
     pub fn current_if_made(&self) -> Option<Arc<NameList>> {
         let changes = self.engine.stats().name_changes;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = kept.as_ref().filter(|kept| changes > 0 && kept.changes == changes)?;
+        let is_current = |kept: &&Kept| changes > 0 && kept.changes == changes && kept.is_of_leaders();
+        let current = kept.as_ref().filter(is_current)?;
         current.note_age(changes);
         Some(Arc::clone(&current.list))
     }
@@ -166,5 +173,26 @@ impl NameIndex {
         let kept = Kept { list: Arc::clone(&list), changes, made, took, age };
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::read_age::{Age, note};
+
+    #[test]
+    fn a_list_of_followers_is_made_again_soon() {
+        let memory = MemoryBudget::new(1_000_000);
+        let kept = |age, seconds| Kept {
+            list: Arc::new(NameList::new(&[], memory.share())),
+            changes: 7,
+            made: Instant::now() - Duration::from_secs(seconds),
+            took: Duration::from_millis(10),
+            age: KeptAge::of(|| note(Age::AtMost(Duration::from_secs(age)))).1,
+        };
+        assert!(kept(0, 0).is_fresh(7) && kept(3, 0).is_fresh(7));
+        assert!(kept(0, 20).is_fresh(7) && !kept(3, 20).is_fresh(7));
+        assert!(!kept(0, 20).is_fresh(8) && !kept(0, 31).is_fresh(7));
     }
 }

@@ -100,6 +100,15 @@ impl KeptAge {
         (value, kept)
     }
 
+    /// Whether it may have been older than this when it was read. What leaders answer never was, nor what a store answers that is the only one.
+    pub fn may_exceed(&self, limit: Duration) -> bool {
+        match self.age {
+            None => false,
+            Some(Age::AtMost(age)) => age > limit,
+            Some(Age::Unknown) => true,
+        }
+    }
+
     /// Notes how old it may be by now for a request that it is used for. What is of leaders is of now while it `is_unchanged`.
     pub fn note(&self, is_unchanged: bool) {
         let Some(age) = self.age else { return };
@@ -158,6 +167,12 @@ mod tests {
         assert_eq!(noted(KeptAge::of(|| note(Age::Unknown)).1, true), Some(Age::Unknown));
         // Of a store that has no age.
         assert_eq!(noted(KeptAge::of(|| ()).1, false), None);
+        let second = Duration::from_secs(1);
+        assert!(
+            !kept(0).may_exceed(Duration::ZERO) && !kept(1).may_exceed(second) && kept(2).may_exceed(second)
+        );
+        assert!(KeptAge::of(|| note(Age::Unknown)).1.may_exceed(second));
+        assert!(!KeptAge::of(|| ()).1.may_exceed(Duration::ZERO));
         let outer = ReadAge::default();
         outer.during(|| kept(5));
         assert!(at_least(5)(outer.greatest()));

@@ -1,7 +1,8 @@
 //! Which RRDs have which metrics: the names of all metrics, each with its series.
 //!
-//! It is made when it is first asked for, and again when names have changed. Cost of a series: 8 bytes. Labels follow from the name of
-//! the RRD; those of some series that were asked for are kept.
+//! It is made when it is first asked for. It is made again when names have changed, and when leaders of a cluster answer again after
+//! followers had to. Cost of a series: 8 bytes. Labels follow from the name of the RRD; those of some series that were asked for are
+//! kept.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +28,8 @@ use crate::service::Service;
 const AGE_MAX: Duration = Duration::from_secs(300);
 /// An index is used for at least so many times the time that making it took.
 const REST_FACTOR: u32 = 20;
+/// Followers that answer late by more than this do so because no leader answers: a leader that is only slow is heard of twice a second.
+const LATE: Duration = Duration::from_secs(2);
 /// The label that selects a consolidation function, and is shown only if it was asked for.
 pub const CF_LABEL: &str = "cf";
 
@@ -123,21 +126,38 @@ struct Kept {
     read: KeptAge,
 }
 
+impl Kept {
+    /// Whether it may still be used with these names, and if so, whether it says what is so now. `list_is_current`: leaders have
+    /// given the names.
+    fn use_with(&self, list: &Arc<NameList>, list_is_current: bool) -> Option<bool> {
+        let was_late = self.read.may_exceed(LATE);
+        let is_same = Arc::ptr_eq(&self.index.list, list);
+        let longest = match is_same {
+            // Leaders answer again, who may have what the followers did not.
+            true if was_late && list_is_current => self.took,
+            true => AGE_MAX.max(self.took * REST_FACTOR),
+            false => self.took * REST_FACTOR,
+        };
+        (self.made.elapsed() < longest).then_some(is_same && !was_late)
+    }
+}
+
 impl Indexes {
     /// The index of a part of a store.
     ///
     /// # Errors
     /// 503 when there is no memory for it; errors of the store.
     pub fn current(&self, service: &Service, rules: &MetricRules) -> Result<Arc<MetricIndex>, Failure> {
-        let list = name_list(service)?;
+        let (list, list_age) = KeptAge::of(|| name_list(service));
+        let list = list?;
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = &*kept {
-            let age = kept.made.elapsed();
-            let is_same = Arc::ptr_eq(&kept.index.list, &list) && age < AGE_MAX;
-            if is_same || age < kept.took * REST_FACTOR {
-                kept.read.note(is_same);
-                return Ok(Arc::clone(&kept.index));
+        if let Some(kept) = &*kept
+            && let Some(is_current) = kept.use_with(&list, !list_age.may_exceed(Duration::ZERO))
+        {
+            if !is_current {
+                kept.read.note(false);
             }
+            return Ok(Arc::clone(&kept.index));
         }
         let begun = Instant::now();
         let (index, read) = KeptAge::of(|| MetricIndex::new(service, rules, list));
@@ -362,4 +382,37 @@ fn labels(
         return None;
     }
     Some(Labels::new(labels_of(&fitting, &source.name).chain([(NAME.to_owned(), name)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::MemoryBudget;
+    use store::read_age::{Age, note};
+
+    #[test]
+    fn an_index_of_followers_is_made_again_when_leaders_answer() {
+        let memory = MemoryBudget::new(1_000_000);
+        let names = || Arc::new(NameList::new(&[], memory.share()));
+        let list = names();
+        let index = Arc::new(MetricIndex {
+            list: Arc::clone(&list),
+            metrics: BTreeMap::new(),
+            named: Vec::new(),
+            rows: BTreeMap::new(),
+            values: LabelValues::default(),
+            kept: KeptLabels::new(&memory),
+            _share: memory.share(),
+        });
+        let kept = |age| Kept {
+            index: Arc::clone(&index),
+            made: Instant::now() - Duration::from_secs(5),
+            took: Duration::from_secs(1),
+            read: KeptAge::of(|| note(Age::AtMost(Duration::from_secs(age)))).1,
+        };
+        assert_eq!(kept(0).use_with(&list, true), Some(true));
+        assert_eq!(kept(0).use_with(&names(), true), Some(false));
+        assert_eq!(kept(9).use_with(&list, false), Some(false));
+        assert_eq!(kept(9).use_with(&list, true), None);
+    }
 }
