@@ -360,6 +360,16 @@ impl Naming {
     }
 }
 
+impl Drop for Stripes {
+    /// Ends all threads as [`Engine::stop`] does, without a checkpoint. Otherwise the last one to end would close the shards, some time later.
+    fn drop(&mut self) {
+        if let Some(naming) = self.naming.get() {
+            naming.stop();
+        }
+        self.core.shards.iter().for_each(Shard::stop);
+    }
+}
+
 impl Stripes {
     /// The identity that its placeholders carry.
     pub fn identity(&self) -> StoreIdentity {

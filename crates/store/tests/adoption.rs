@@ -53,6 +53,22 @@ fn send(store: &Stripes, batch: UpdateBatch) -> Receiver<Vec<UpdateFailure>> {
     receiver
 }
 
+#[test]
+fn a_store_that_is_dropped_while_it_adopts_is_closed_then() {
+    for round in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path(), 1 + round % 2);
+        let mut batch = UpdateBatch::default();
+        (0..FILES)
+            .for_each(|number| batch.push(name(number).as_bytes(), format!("{}:1", START + 1).as_bytes()));
+        let _answers = send(&store, batch);
+        drop(store);
+        let disk = RealDisk::create(&directory.path().join("store")).unwrap();
+        let reopened = Stripes::open(Arc::new(disk), &Options::default());
+        assert!(reopened.is_ok(), "round {round}: {:?}", reopened.err());
+    }
+}
+
 /// Each connection has files of its own, and sends batch after batch for them without waiting for an answer.
 #[test]
 fn updates_that_are_sent_on_during_an_adoption_keep_their_order() {
