@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use testkit::Share;
 use testkit::random::seeds;
+use testkit::{Seconds, Share};
 
 use crate::bytes::canonical;
 use crate::harness::{Answer, Draw, Pair, Program};
@@ -58,8 +58,8 @@ fn run(scenario: impl Fn(&mut Draw) -> Vec<Command>) {
             let is_bad =
                 |shorter: &[Command]| lasting_difference(shorter, &mut Compared::default()).is_some();
             let shortest = shrink(scenario, is_bad);
-            let text = difference(&shortest, &mut Compared::default()).unwrap_or_default();
-            println!("seed {seed}:\n{text}");
+            let text = lasting_difference(&shortest, &mut Compared::default());
+            println!("seed {seed}:\n{}", text.unwrap_or_default());
             differences += 1;
         }
     }
@@ -77,20 +77,16 @@ fn limit_files() {
     assert!(done.expect("prlimit of util-linux").success());
 }
 
-/// A difference that occurs every time. Times relative to now may fall into another second for the second
-/// program, and Debian's rrdtool uses random numbers to smooth the seasons of Holt-Winters archives.
+/// A difference that is not due to the clock, nor to the random numbers by which Debian's rrdtool smooths the seasons of Holt-Winters
+/// archives.
 fn lasting_difference(scenario: &[Command], compared: &mut Compared) -> Option<String> {
-    let random = scenario.iter().flatten().any(|word| word.contains("HWPREDICT"));
-    let mut found = None;
-    for _ in 0..if random { 8 } else { 2 } {
-        found = Some(difference(scenario, compared)?);
-    }
-    found
+    let draws_numbers = scenario.iter().flatten().any(|word| word.contains("HWPREDICT"));
+    testkit::lasting_difference(draws_numbers, |seconds| difference(scenario, compared, seconds))
 }
 
 /// The commands up to the first difference, with both answers. After a difference that is listed, or a crash, the
 /// scenario continues with our files on both sides.
-fn difference(scenario: &[Command], compared: &mut Compared) -> Option<String> {
+fn difference(scenario: &[Command], compared: &mut Compared, seconds: &Seconds) -> Option<String> {
     let mut pair = pair();
     let mut theirs = pair.theirs.take()?;
     for directory in [&pair.ours.directory, &theirs.directory] {
@@ -99,7 +95,6 @@ fn difference(scenario: &[Command], compared: &mut Compared) -> Option<String> {
         std::fs::write(directory.join("empty.rrd"), "").expect("a file");
     }
     let mut text = String::new();
-    let mut tries = 5;
     for words in scenario {
         text.push_str(&format!("$ {}\n", quoted(words)));
         if words[0] == "set" {
@@ -112,17 +107,13 @@ fn difference(scenario: &[Command], compared: &mut Compared) -> Option<String> {
         let directories = [&*pair.ours.directory, &*theirs.directory];
         let before = directories.map(files);
         let answer = |program: &Program| normal(&pair, program.run(words, b""));
-        let mut ours = answer(&pair.ours);
-        // Listed: Debian's rrdtool prints gigabytes.
-        if ours.error.contains("more than 16777216 values") {
-            continue;
-        }
-        let mut want = answer(&theirs);
-        // A fetch up to now: the clock may have advanced between the two.
-        while ours != want && tries > 0 && words[0] == "fetch" {
-            tries -= 1;
-            (ours, want) = (answer(&pair.ours), answer(&theirs));
-        }
+        let (ours, want) = seconds.ask(|| {
+            let ours = answer(&pair.ours);
+            // Listed: Debian's rrdtool prints gigabytes.
+            let is_asked = !ours.error.contains("more than 16777216 values");
+            (ours, is_asked.then(|| answer(&theirs)))
+        });
+        let Some(want) = want else { continue };
         let undone = ["tune", "dump", "resize", "graph", "graphv"].contains(&words[0].as_str());
         // Without its daemon, a command is done by a file all the same, and then the daemon's error is reported.
         let is_done = |answer: &Answer| answer.error.starts_with("ERROR: Unable to connect to rrdcached");
