@@ -22,7 +22,7 @@ use scenarios::{Command, shrink};
 use testkit::{Daemon, Kind, Seconds, Share};
 
 /// Scenarios of an ordinary run.
-const SCENARIOS: u64 = 20;
+const SCENARIOS: u64 = 80;
 
 /// The verbs that give the same answer with a daemon as without; `last`, for example, does not.
 const READING: [&str; 5] = ["fetch", "xport", "info", "lastupdate", "dump"];
@@ -252,7 +252,10 @@ fn check(named: bool) {
     }
     let live = Live::start(named);
     let mut differences = 0;
-    for seed in testkit::random::seeds(SCENARIOS) {
+    let seeds = testkit::random::seeds(SCENARIOS);
+    // Debian's rrdtool crashes in most scenarios before their end, so a few may leave no dump.
+    let has_dumps = seeds.end - seeds.start >= SCENARIOS / 2;
+    for seed in seeds {
         let scenario = scenarios::scenario(&mut Draw::new(seed));
         if lasting_difference(&live, &scenario).is_some() {
             let shortest = shrink(scenario, |shorter| lasting_difference(&live, shorter).is_some());
@@ -262,5 +265,7 @@ fn check(named: bool) {
     }
     assert_eq!(differences, 0, "{differences} scenarios were answered differently");
     live.answers.get().require("answers", 25);
-    live.dumps.get().require("dumps", 10);
+    if has_dumps {
+        live.dumps.get().require("dumps", 10);
+    }
 }
