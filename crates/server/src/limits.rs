@@ -11,7 +11,8 @@ pub const READ_BYTES_SHORT: usize = 8 * 1024;
 
 /// Read buffers kept for the next connection that sends something. A connection holds one only while bytes
 /// are being processed, so ten thousand idle ones cost nothing. When more connections are busy, more are
-/// allocated, and freed afterwards. While clients send little, none is kept ([`crate::idle_memory`]).
+/// allocated, and freed afterwards. None is kept once clients have been silent for a second
+/// ([`crate::idle_memory`]).
 pub const BUFFERS_KEPT: usize = 16;
 
 /// Updates per chunk. Guessed: enough to pay for sending them to a shard, few enough that shards work while

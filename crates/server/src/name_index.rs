@@ -49,15 +49,15 @@ impl Kept {
         self.age.note(self.changes == changes);
     }
 
-    /// No follower has answered in place of a leader.
-    fn is_of_leaders(&self) -> bool {
-        !self.age.may_exceed(Duration::ZERO)
+    /// Returns true if no name has changed, and no follower has answered in place of a leader.
+    fn is_current(&self, changes: u64) -> bool {
+        self.changes == changes && !self.age.may_exceed(Duration::ZERO)
     }
 
     fn is_fresh(&self, changes: u64) -> bool {
         let age = self.made.elapsed();
-        let unchanged = self.is_of_leaders() && self.changes == changes && age < AGE_MAX;
-        unchanged || age < AGE_MIN || age < self.took * REST_FACTOR
+        let is_current = self.is_current(changes) && age < AGE_MAX;
+        is_current || age < AGE_MIN || age < self.took * REST_FACTOR
     }
 }
 
@@ -126,8 +126,7 @@ impl NameIndex {
     pub fn current_if_made(&self) -> Option<Arc<NameList>> {
         let changes = self.engine.stats().name_changes;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_current = |kept: &&Kept| changes > 0 && kept.changes == changes && kept.is_of_leaders();
-        let current = kept.as_ref().filter(is_current)?;
+        let current = kept.as_ref().filter(|kept| changes > 0 && kept.is_current(changes))?;
         current.note_age(changes);
         Some(Arc::clone(&current.list))
     }
@@ -193,6 +192,7 @@ mod tests {
         };
         assert!(kept(0, 0).is_fresh(7) && kept(3, 0).is_fresh(7));
         assert!(kept(0, 20).is_fresh(7) && !kept(3, 20).is_fresh(7));
+        assert!(kept(0, 20).is_current(7) && !kept(3, 0).is_current(7) && !kept(0, 0).is_current(8));
         assert!(!kept(0, 20).is_fresh(8) && !kept(0, 31).is_fresh(7));
     }
 }

@@ -395,6 +395,13 @@ impl Buffers {
 
     /// Frees all buffers that no connection uses.
     pub fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        // Freed after the lock is: connections take a buffer for each read.
+        let unused = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(unused);
+    }
+
+    /// The number of buffers that no connection uses.
+    pub fn unused(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }

@@ -100,7 +100,8 @@ impl KeptAge {
         (value, kept)
     }
 
-    /// Whether it may have been older than this when it was read. What leaders answer never was, nor what a store answers that is the only one.
+    /// Returns true if it may have been older than this when it was read. An answer of leaders, or of a store that is the only one, never
+    /// was.
     pub fn may_exceed(&self, limit: Duration) -> bool {
         match self.age {
             None => false,

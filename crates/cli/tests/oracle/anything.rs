@@ -4,6 +4,7 @@
 use crate::harness::Draw;
 use crate::plots;
 use crate::random::{Command, words};
+use crate::scenarios::stop_clock;
 
 /// Commands per scenario.
 const COMMANDS: usize = 22;
@@ -195,7 +196,7 @@ pub fn scenario(draw: &mut Draw) -> Vec<Command> {
         let all = command(draw, &mut clock, step);
         commands.push(spoil(draw, all));
     }
-    commands
+    [stop_clock(), commands].concat()
 }
 
 /// Changes a command line: removes, repeats, swaps, replaces or adds a word, or changes one within.

@@ -65,15 +65,20 @@ fn words_of_clock(clock: i64) -> Command {
     vec!["set".to_string(), format!("FAKETIME={clock}")]
 }
 
+/// Stops the clock for both programs, because another second might begin between the two.
+pub fn stop_clock() -> Vec<Command> {
+    let library = testkit::faketime().display().to_string();
+    if testkit::peer::debian("faketime", &library).is_none() {
+        return Vec::new();
+    }
+    let library = vec!["set".to_string(), format!("LD_PRELOAD={library}")];
+    vec![library, words("set FAKETIME_FMT=%s"), words_of_clock(EPOCH + 500)]
+}
+
 /// A fixed clock, a time zone, a language.
 fn environment(draw: &mut Draw) -> Vec<Command> {
     let set = |text: String| vec!["set".to_string(), text];
-    let mut all = Vec::new();
-    if testkit::peer::debian("faketime", &testkit::faketime().display().to_string()).is_some() {
-        all.push(set(format!("LD_PRELOAD={}", testkit::faketime().display())));
-        all.push(set("FAKETIME_FMT=%s".to_string()));
-        all.push(words_of_clock(EPOCH + 500));
-    }
+    let mut all = stop_clock();
     if draw.once_in(4) {
         let zone = draw.of(&["Europe/Berlin", "America/New_York", "Asia/Kolkata", "EST5EDT"]);
         all.push(set(format!("TZ={zone}")));

@@ -3,6 +3,7 @@
 
 use crate::harness::Draw;
 use crate::random::{Command, words};
+use crate::scenarios::stop_clock;
 
 /// Commands per scenario, including the two that create RRDs.
 const COMMANDS: usize = 18;
@@ -173,7 +174,7 @@ pub fn scenario(draw: &mut Draw) -> Vec<Command> {
     while commands.len() < COMMANDS {
         commands.push(command(draw));
     }
-    commands
+    [stop_clock(), commands].concat()
 }
 
 fn command(draw: &mut Draw) -> Command {

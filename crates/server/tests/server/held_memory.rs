@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::common::Roundel;
 use protocol::rrdcached::whole;
-use roundel_server::limits::FRAMES_THREAD_BYTES;
+use roundel_server::limits::{FRAMES_THREAD_BYTES, READ_BYTES};
 use roundel_server::settings::LimitSettings;
 use testkit::{Client, wait_until};
 
@@ -25,6 +25,16 @@ fn unread(roundel: &Roundel, text: &str) -> UnixStream {
 
 fn used(roundel: &Roundel) -> u64 {
     roundel.service().memory.used()
+}
+
+#[test]
+fn read_buffers_are_freed_when_clients_are_silent() {
+    let roundel = limited(1 << 30);
+    let buffers = &roundel.service().buffers;
+    // The client uses one of them at most.
+    (0..2).for_each(|_| buffers.give(Vec::with_capacity(READ_BYTES)));
+    assert_eq!(Client::open(&roundel.socket()).say("PING"), "0 PONG\n");
+    wait_until("all buffers to be freed", || buffers.unused() == 0);
 }
 
 #[test]

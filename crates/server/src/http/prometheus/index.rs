@@ -127,8 +127,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Whether it may still be used with these names, and if so, whether it says what is so now. `list_is_current`: leaders have
-    /// given the names.
+    /// Decides whether it is used for these names: `None` if not, else whether it is current. `list_is_current`: leaders have given
+    /// the names.
     fn use_with(&self, list: &Arc<NameList>, list_is_current: bool) -> Option<bool> {
         let was_late = self.read.may_exceed(LATE);
         let is_same = Arc::ptr_eq(&self.index.list, list);
