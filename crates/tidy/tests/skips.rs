@@ -1,6 +1,8 @@
-//! Tests that cannot run say so by `testkit::skip`, and what tests start can be ended with them.
+//! Tests that cannot run say so by `testkit::skip`, what tests start can be ended with them, and they leave no files.
 
-use roundel_tidy::{files, sources};
+use std::process::Command;
+
+use roundel_tidy::{files, root, sources};
 
 /// The part of a source file that is tests.
 fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
@@ -52,6 +54,20 @@ fn processes_stay_in_the_group_of_their_test() {
             );
         }
     }
+}
+
+#[test]
+fn a_test_that_leaves_a_file_fails() {
+    let run = |test: &str| {
+        let mut command = Command::new(root().join("peers/one-test.sh"));
+        let done = command.args(["sh", "-c", test]).output().expect("peers/one-test.sh runs");
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    assert_eq!(run("touch $TMPDIR/file && rm $TMPDIR/file"), (Some(0), String::new()));
+    assert_eq!(run("touch $TMPDIR/file; exit 101").0, Some(101), "the test's own status");
+    let (status, message) = run("touch $TMPDIR/file");
+    assert_eq!(status, Some(1));
+    assert!(message.contains("left files") && message.contains("/file\n"), "{message}");
 }
 
 #[test]

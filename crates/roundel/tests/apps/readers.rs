@@ -216,8 +216,9 @@ fn ganglias_web_front_end_shows_placeholders_and_a_mount() {
     let trees = Trees::new(&rrds);
     let web = trees.directory.path().join("web");
     output(Command::new("cp").args(["-aL", "/usr/share/ganglia-webfrontend"]).arg(&web));
-    fs::create_dir(trees.directory.path().join("compiled")).unwrap();
-    fs::create_dir(trees.directory.path().join("cache")).unwrap();
+    for name in ["compiled", "cache", "sessions"] {
+        fs::create_dir(trees.directory.path().join(name)).unwrap();
+    }
     // Debian's does not work with Debian's PHP 8, which passes four arguments.
     let api = web.join("lib/common_api.php");
     let text = fs::read_to_string(&api).unwrap();
@@ -231,7 +232,8 @@ fn ganglias_web_front_end_shows_placeholders_and_a_mount() {
             rrdtool.display()
         );
         fs::write(web.join("conf.php"), config).unwrap();
-        php.current_dir(&web).args(["-q", "-d", "display_errors=0", "-d", "session.save_path=/tmp"]);
+        php.current_dir(&web).args(["-q", "-d", "display_errors=0", "-d"]);
+        php.arg(format!("session.save_path={root}/sessions"));
         php.env("SCRIPT_FILENAME", web.join("graph.php"))
             .env("REDIRECT_STATUS", "200")
             .env("REQUEST_METHOD", "GET");
