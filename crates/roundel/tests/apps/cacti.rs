@@ -159,9 +159,10 @@ impl<'a> Cacti<'a> {
 
     fn command(&self, directory: &str, words: &str) -> Command {
         let path = format!("{}:{}", self.tools.display(), std::env::var("PATH").unwrap());
+        // A program that hangs ends before its test must. On a machine with much other work, the installer takes minutes.
         let mut command = Command::new("timeout");
         command
-            .args(["120", "php", "-q"])
+            .args(["1200", "php", "-q"])
             .args(words.split(' '))
             .current_dir(self.root.join("share/cacti").join(directory));
         command.env("TMPDIR", self.temporary());
