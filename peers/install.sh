@@ -206,7 +206,7 @@ install_spine() {
   (cd "$target/apps" && rm -f cacti-spine_*.deb && apt-get download -q cacti-spine && dpkg-deb -x cacti-spine_*.deb spine)
 }
 
-# A Prometheus of the newest version of its language; Debian's is older. Ten minutes on two cores, and no tier needs it.
+# A Prometheus of the newest version of its language; Debian's is older. It takes ten minutes on two cores.
 install_prometheus() {
   need go "install Go 1.26 or later" || return 1
   GOBIN="$target/prometheus" go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/prometheus@v0.316.0
@@ -241,8 +241,7 @@ test | all)
   for name in page moto graphite_web senders duckdb kafka rrdtool_scripts promql_scripts exporter_toolkit versitygw telegraf; do part $name; done
   if [ "$tier" = all ]; then
     packages all
-    part s3s
-    part spine
+    for name in s3s spine prometheus; do part $name; done
   fi
   [ ! -s "$times" ] ||
     awk '{ sum += $2; printf "%s%s %d s", (NR > 1 ? ", " : "make peers: installing took "), $1, $2 } END { printf "; in sum %.1f minutes\n", sum / 60 }' "$times"

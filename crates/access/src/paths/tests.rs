@@ -19,6 +19,7 @@ fn patterns_match_as_paths() {
     check("**", &["a", "a/b", "a/b/c.rrd"], &[]);
     check("a.rrd", &["a.rrd"], &["a", "b/a.rrd", "a.rrd/b", "a.rrdx", ""]);
     check("net/**", &["net/a", "net/a/b"], &["net", "nets/a", "x/net/a"]);
+    check("a.rrd/**", &["a.rrd/b"], &["a.rrd"]);
     check("net/*", &["net/a", "net/b.rrd"], &["net", "net/a/b", "a"]);
     check("net/*/if-*.rrd", &["net/r1/if-1.rrd", "net//if-.rrd"], &["net/if-1.rrd", "net/a/b/if-1.rrd"]);
     check("**/cpu.rrd", &["cpu.rrd", "a/cpu.rrd", "a/b/c/cpu.rrd"], &["cpu", "a/cpu.rrd/x", "xcpu.rrd"]);
@@ -112,12 +113,13 @@ fn a_set_has_what_one_of_its_patterns_has() {
         let patterns: Vec<String> = (0..=random(4))
             .map(|_| {
                 let count = random(4);
-                let parts = (0..=count).map(|_| ["a", "b", "*", "a*", "**", "?b"][random(6) as usize]);
+                let parts =
+                    (0..=count).map(|_| ["a", "b", "*", "a*", "**", "?b", "b.rrd"][random(7) as usize]);
                 parts.collect::<Vec<_>>().join("/")
             })
             .collect();
         let set = PathSet::new(&patterns, "ann").unwrap();
-        let name = (0..=random(4)).map(|_| ["a", "b", "ab"][random(3) as usize]).collect::<Vec<_>>();
+        let name = (0..=random(4)).map(|_| ["a", "b", "ab", "b.rrd"][random(4) as usize]).collect::<Vec<_>>();
         let parts: Vec<&[u8]> = name.iter().map(|part| part.as_bytes()).collect();
         let name = name.join("/");
         let of_pattern = |pattern: &String| {
