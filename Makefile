@@ -20,16 +20,22 @@ DENY = $(if $(findstring rustc $(RUST).,$(shell rustc -V)),-D warnings)
 STATIC = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 10
 ROUNDS ?= 3
+HTTP ?= 127.0.0.1:8080
 
-.PHONY: rust debhelper features lab lab-full lab-staircase lab-scale help run cluster test test-all root prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
+# Two targets that install peers, or build, would be in each other's way; cargo uses all cores by itself.
+.NOTPARALLEL:
+
+.PHONY: rust doc debhelper features lab lab-full lab-staircase lab-scale help run cluster test test-all root prometheus-peer all-peers variants check bench bench-full gallery deb static oracle sim fuzz audit setup tools peers licences page-shots soak clean
 
 help:
-	@echo "make run           build, then serve ./var with this host's own metrics; FEATURES=full builds the optional parts, too"
+	@echo "make run           build, then serve ./var with this host's own metrics; FEATURES=full builds the optional parts, too;"
+	@echo "                   HTTP=127.0.0.1:8081 takes another port than 8080"
 	@echo "make cluster       three brokers of Kafka, four nodes in two zones, an S3 server and a load, on this machine, until Ctrl-C"
 	@echo "make test          install the peers, then run the tests of all that a user meets, and build what check leaves out"
 	@echo "make test-all      in addition brokers with faults, packages, whole applications, three times the seeds: needs root, takes hours"
 	@echo "make soak          the suite ROUNDS times ($(ROUNDS)) on a loaded machine: which tests do not always pass"
 	@echo "make check         formatting, clippy, house rules, licences, unit tests of the changed crates: before each commit"
+	@echo "make doc           the documentation in target/doc; a link that leads nowhere is an error"
 	@echo "make bench         Roundel beside rrdcached, a few minutes; bench-full: the whole table"
 	@echo "make bench AGAINST=DIR  beside another build of ours (a directory like target/release): bench/AGAINST.md"
 	@echo "make gallery       the same graphs by Debian's rrdtool and by Roundel in one page: target/gallery/index.html"
@@ -43,7 +49,8 @@ help:
 	@echo "make sim SEED=n    one seed of the simulated disk"
 	@echo "make fuzz          every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make audit         known vulnerabilities in dependencies (needs a network)"
-	@echo "make setup         what a developer needs once: cargo-nextest, cargo-deny and the peers (all-peers: those of test-all, too)"
+	@echo "make setup         what a developer needs once: make tools (cargo-nextest, cargo-deny), and make peers (what tests compare with)"
+	@echo "make all-peers     in addition what only make test-all compares with"
 	@echo "make variants      the part of make test that runs no tests: clippy on tests, the default build, the documentation"
 	@echo "make prometheus-peer  a newer Prometheus than Debian's, for the tests that compare answers"
 	@echo "make clean         removes target, and with it the peers that are no Debian packages"
@@ -59,13 +66,13 @@ run: rust
 	@echo "  export RRDCACHED_ADDRESS=unix:$(CURDIR)/var/rrdcached.sock PATH=$(TARGET)/quick:\$$PATH"
 	@echo "  rrdtool list -r /     # what there is"
 	@echo "  rrdtool create test.rrd -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:360"
-	@echo "The page, with live graphs of this machine: http://127.0.0.1:8080/"
+	@echo "The page, with live graphs of this machine: http://$(HTTP)/"
 	@echo "Ctrl-C stops it; nothing acknowledged is lost."
 	@echo
 	@[ -e roundel.toml ] || { $(TARGET)/quick/roundel snmp discover 127.0.0.1 --timeout 3 >/dev/null 2>&1 && printf '%s\n' '' \
 	  "An SNMP agent answers on 127.0.0.1. To poll it too, stop this, and:" \
 	  "  printf '[collect]\nhost = true\n\n[[snmp]]\ndevice = \"127.0.0.1\"\n' > roundel.toml && make run" ''; } &
-	$(TARGET)/quick/roundel serve --base var/rrd --http 127.0.0.1:8080
+	$(TARGET)/quick/roundel serve --base var/rrd --http $(HTTP)
 
 # Of the peers only Kafka's broker (Java and Maven, once 44 MB) and, where there is Go, an S3 server.
 cluster: rust
@@ -84,6 +91,9 @@ variants:
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- $(DENY)
 	$(CARGO) test --profile quick --locked -p roundel --test features
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
+	@$(MAKE) --no-print-directory doc
+
+doc:
 	RUSTDOCFLAGS='$(DENY) -A rustdoc::private_intra_doc_links' $(CARGO) doc --workspace --all-features --no-deps --locked
 
 # Each feature of crate `roundel` alone, as `make run FEATURES=...` builds it; of the others only what it needs.
@@ -95,7 +105,7 @@ features:
 test-all: root all-peers variants features
 	@rm -f $(TARGET)/skipped.txt
 	env -u ROUNDEL_SEED -u ROUNDEL_EXECUTABLE -u ROUNDEL_TEST_CLUSTER ROUNDEL_NO_SKIP=1 ROUNDEL_SEEDS=3x \
-	  $(NEXTEST) $(EVERYTHING) --profile all || status=1; sh peers/fresh.sh $(TARGET) || status=1; exit $${status:-0}
+	  $(NEXTEST) $(EVERYTHING) --profile all --retries 0 || status=1; sh peers/fresh.sh $(TARGET) || status=1; exit $${status:-0}
 
 rust:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust $(RUST) by rustup" >&2; exit 1; }
@@ -109,6 +119,7 @@ root:
 # Unit tests run for the crates that changed since the last commit, with a tenth of the seeds; `make test` runs all tests, and has
 # clippy read them.
 check: tools
+	@$(if $(DENY),:,echo "make check: warnings do not fail, because this is not Rust $(RUST): $$(rustc -V)")
 	@sh peers/check.sh $(TARGET) '$(EVERYTHING)' '$(DENY)'
 
 bench: peers

@@ -12,9 +12,9 @@ flock --nonblock 9 || {
 groups=
 
 # beside COMMAND...: starts a command in a process group of its own, whose number is in $! then. It has not the lock, which a program
-# that a test leaves would keep.
+# that a test leaves would keep; nor one of test.sh.
 beside() {
-  setsid "$@" 9>&- &
+  setsid "$@" 8>&- 9>&- &
   groups="$groups $!"
 }
 
@@ -23,6 +23,7 @@ end_groups() {
   for group in $groups; do kill -TERM "-$group" 2>/dev/null || :; done
   for group in $groups; do wait "$group" 2>/dev/null || :; done
 }
-trap end_groups EXIT
+# A second signal must not end the cleanup.
+trap "trap '' INT TERM HUP; end_groups" EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP

@@ -21,6 +21,11 @@ test | all | tools | page | moto | versitygw | s3s | graphite_web | senders | du
 esac
 mkdir -p "$2"
 target=$(cd "$2" && pwd)
+exec 8>"$target/peers.lock"
+flock --nonblock 8 || {
+  echo "make peers: waiting for another one that installs into $target"
+  flock 8
+}
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 times=$target/peers.seconds
@@ -47,8 +52,8 @@ part() {
   if [ -e "$proof" ] && [ "$recipe" = "$(cat "$recipes/$1" 2>/dev/null)" ]; then return 0; fi
   begin=$(date +%s)
   echo "make peers: installing $1"
-  # Nothing of an older version is left.
-  rm -rf "$proof"
+  # Nothing of an older version is left, nor of an installation that is cut off.
+  rm -rf "$proof" "$recipes/$1"
   "install_$1" || fail "$1 (the messages above say why)"
   [ -e "$proof" ] || fail "$1: $proof is still missing"
   echo "$recipe" >"$recipes/$1"
@@ -115,8 +120,9 @@ packages() {
 # none, there is one until this script ends, which forbids it.
 keep_services_stopped() {
   policy=/usr/sbin/policy-rc.d
-  [ ! -e $policy ] || return 0
-  printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null && as_root chmod 755 $policy
+  # One of ours was left if this script was killed.
+  [ ! -e $policy ] || grep -q "^# By Roundel" $policy || return 0
+  printf '#!/bin/sh\n# By Roundel, peers/install.sh\nexit 101\n' | as_root tee $policy >/dev/null && as_root chmod 755 $policy
   trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
   trap 'exit 130' INT TERM HUP
 }
@@ -142,9 +148,10 @@ install_tools() {
 
 install_page() {
   need npm "install Node.js 20 or later" || return 1
-  mkdir -p "$target/page"
-  cp "$root/crates/roundel/tests/page/package.json" "$root/crates/roundel/tests/page/package-lock.json" "$target/page/"
-  npm ci --prefix "$target/page" --no-audit --no-fund --loglevel=error && cp "$target/page/package-lock.json" "$target/page/installed.json"
+  mkdir -p "$target/page" &&
+    cp "$root/crates/roundel/tests/page/package.json" "$root/crates/roundel/tests/page/package-lock.json" "$target/page/" &&
+    npm ci --prefix "$target/page" --no-audit --no-fund --loglevel=error &&
+    cp "$target/page/package-lock.json" "$target/page/installed.json"
 }
 
 # S3 servers: moto answers like Amazon's, versitygw keeps objects as files, s3s-fs is a third one.
@@ -238,6 +245,8 @@ test | all)
   packages tools
   part tools
   packages test
+  # Our own rrdtool under Debian's name would be compared with itself.
+  ! dpkg-divert --list | grep ' by roundel-' >&2 || fail "Debian's rrdtool, which Roundel's packages have put aside: remove them"
   for name in page moto graphite_web senders duckdb kafka rrdtool_scripts promql_scripts exporter_toolkit versitygw telegraf; do part $name; done
   if [ "$tier" = all ]; then
     packages all

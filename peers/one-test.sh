@@ -2,6 +2,8 @@
 # cargo-nextest starts each test by this script (.config/nextest.toml): in a temporary directory of its own, in which a test that
 # passes must leave nothing.
 set -u
+# What the programs that we compare with would take from the environment of whoever runs the tests.
+unset RRD_DEFAULT_FONT RRDCACHED_ADDRESS LD_LIBRARY_PATH LD_PRELOAD
 # The name is short because the paths of UNIX sockets are limited. Some tests run as another user and must write there.
 files=$(mktemp -d "${TMPDIR:-/tmp}/XXXX") && chmod 1777 "$files" || exit 1
 TMPDIR=$files "$@"

@@ -14,6 +14,7 @@ test prints its seed there.
 
 import argparse
 import collections
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -56,9 +57,10 @@ class Load:
         self.path = directory / "load"
 
     def __enter__(self):
-        python = [sys.executable, "-c"]
-        self.processes = [subprocess.Popen([*python, BUSY]) for _ in range(os.cpu_count() or 2)]
-        self.processes.append(subprocess.Popen([*python, WRITE, str(self.path)]))
+        # Ctrl-C is for this script, which ends them.
+        start = lambda *words: subprocess.Popen([sys.executable, "-c", *words], start_new_session=True)
+        self.processes = [start(BUSY) for _ in range(os.cpu_count() or 2)]
+        self.processes.append(start(WRITE, str(self.path)))
 
     def __exit__(self, *_):
         for process in self.processes:
@@ -66,6 +68,14 @@ class Load:
             process.wait()
         self.path.unlink(missing_ok=True)
         self.path.parent.rmdir()
+
+
+class Stopped(Exception):
+    """A signal told this script to end."""
+
+
+def stop(signal_number, _):
+    raise Stopped(signal_number)
 
 
 def cases(junit):
@@ -79,9 +89,9 @@ def cases(junit):
 
 
 def environment():
-    """This process's environment without what would narrow the tests."""
-    narrow = ("ROUNDEL_SEED", "ROUNDEL_EXECUTABLE", "ROUNDEL_TEST_CLUSTER")
-    return {name: value for name, value in os.environ.items() if name not in narrow}
+    """This process's environment without what would narrow the tests, and with our settings."""
+    narrow = ("ROUNDEL_SEED", "ROUNDEL_EXECUTABLE", "ROUNDEL_TEST_CLUSTER", "NEXTEST_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(narrow)} | SETTINGS
 
 
 def run(arguments, directory, round_number):
@@ -96,7 +106,7 @@ def run(arguments, directory, round_number):
     if arguments.filter:
         command += ["--ignore-default-filter", "-E", arguments.filter]
     with open(directory / f"round-{round_number}.txt", "wb") as output:
-        nextest = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=SETTINGS | environment())
+        nextest = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment())
         try:
             nextest.wait()
         finally:
@@ -105,7 +115,8 @@ def run(arguments, directory, round_number):
             nextest.wait()
     # 100: tests failed.
     if nextest.returncode not in (0, 100) or not junit.exists():
-        sys.exit(f"the tests did not run, or not all (status {nextest.returncode}): {directory}/round-{round_number}.txt says why")
+        said = (directory / f"round-{round_number}.txt").read_text(errors="replace")
+        sys.exit(f"{said[-4000:]}\nsoak: the tests did not run, or not all (status {nextest.returncode})")
     lines = []
     for name, passed, seconds, output in cases(junit):
         log = "-"
@@ -113,6 +124,8 @@ def run(arguments, directory, round_number):
             log = str(directory / "logs" / f"{re.sub('[^A-Za-z0-9_.]+', '-', name)}.{round_number}")
             pathlib.Path(log).write_text(output)
         lines.append("\t".join([arguments.filter, str(round_number), name, "passed" if passed else "FAILED", f"{seconds:.1f}", log]))
+    if not lines:
+        sys.exit(f"soak: no test matches {arguments.filter}")
     return lines
 
 
@@ -131,17 +144,19 @@ def revision():
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
-def forget_other_code(directory):
-    """Removes the results if they are of other code."""
+def is_of_this_code(directory):
+    """True if the results are of the code as it is now."""
     note = directory / "revision"
-    now = revision()
-    if not note.exists() or note.read_text() != now:
-        (directory / "results.tsv").unlink(missing_ok=True)
-        note.write_text(now)
+    return note.exists() and note.read_text() == revision()
 
 
 def report(lines, expression):
-    """Prints each test that failed at least once, with its logs."""
+    """Prints each test that failed at least once, with its logs. Returns whether all passed each time."""
+    filters = {line.split("\t")[0] for line in lines}
+    if expression not in filters:
+        others = ", ".join(sorted(name or "the whole suite" for name in filters))
+        print(f"soak: no results of {expression or 'the whole suite'}" + (f"; there are results of: {others}" if others else ""))
+        return False
     runs, failures = collections.Counter(), collections.defaultdict(list)
     for line in lines:
         row_filter, _, name, outcome, _, log = line.split("\t")
@@ -155,7 +170,7 @@ def report(lines, expression):
             print(f"  {log}")
     rounds = max(runs.values(), default=0)
     print(f"soak: {len(runs)} tests, {rounds} rounds, {len(failures)} did not always pass")
-    return bool(runs) and not failures
+    return not failures
 
 
 def main():
@@ -170,17 +185,21 @@ def main():
         parser.error(f"{arguments.target} is no directory (make peers makes and fills it)")
     if os.geteuid() != 0:
         parser.error("needs root: without, tests of mounts and networks would be skipped, and a skip is a failure here")
+    if arguments.rounds < 0:
+        parser.error("ROUNDS is a count")
     # The tests and the load end with this script.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda signal_number, _: sys.exit(128 + signal_number))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     arguments.target = arguments.target.resolve()
     directory = arguments.target / "soak"
     (directory / "logs").mkdir(parents=True, exist_ok=True)
     results = directory / "results.tsv"
-    if arguments.rounds > 0:
-        forget_other_code(directory)
-    if arguments.again:
+    is_current = is_of_this_code(directory)
+    if arguments.again or arguments.rounds > 0 and not is_current:
         results.unlink(missing_ok=True)
+        (directory / "revision").write_text(revision())
+    elif results.exists() and not is_current:
+        print("soak: the code has changed since these rounds")
     lines = results.read_text().splitlines() if results.exists() else []
     done = max((int(line.split("\t")[1]) for line in lines if line.split("\t")[0] == arguments.filter), default=0)
     # Compiled before the load begins.
@@ -192,11 +211,12 @@ def main():
         print(f"soak: this code has had its {done} rounds; --again begins anew")
     for round_number in range(done + 1, arguments.rounds + 1):
         begin = time.monotonic()
-        if arguments.idle:
-            new = run(arguments, directory, round_number)
-        else:
-            with Load(pathlib.Path(tempfile.mkdtemp(dir=directory))):
+        try:
+            with contextlib.nullcontext() if arguments.idle else Load(pathlib.Path(tempfile.mkdtemp(dir=directory))):
                 new = run(arguments, directory, round_number)
+        except Stopped as stopped:
+            print(f"\nsoak: stopped in round {round_number}; the same command goes on there", file=sys.stderr)
+            sys.exit(128 + stopped.args[0])
         lines += new
         # Whole rounds only: a stopped one runs again.
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:

@@ -89,7 +89,7 @@ impl RowTarget {
             true => Ok(Some(target)),
             false => {
                 let scheme = text.split(':').next().unwrap_or_default();
-                Err(args::feature::missing(&format!("the target {scheme}:"), feature))
+                Err(args::feature::missing(&format!("the target {scheme}"), feature))
             }
         };
         match text.split_once(':') {

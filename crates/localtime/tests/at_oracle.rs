@@ -292,5 +292,6 @@ fn times_are_read_as_rrdtool_reads_them() {
             .output()
             .unwrap();
         assert!(run.status.success(), "{zone}: {}", String::from_utf8_lossy(&run.stderr));
+        assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"), "{zone}: the test did not run");
     }
 }

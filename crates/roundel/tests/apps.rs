@@ -54,7 +54,12 @@ fn same_rrds(plain: &Path, ours: &Path, tools: &Path) -> usize {
     assert_eq!(rrds(ours), names);
     for name in &names {
         let want = dump(Path::new("/usr/bin/rrdtool"), &plain.join(name));
-        assert_eq!(dump(&tools.join("rrdtool"), &ours.join(name)), want, "{name}");
+        let have = dump(&tools.join("rrdtool"), &ours.join(name));
+        // The lines that differ are few, the others thousands.
+        for (have, want) in have.lines().zip(want.lines()) {
+            assert_eq!(have, want, "{name}");
+        }
+        assert_eq!(have.len(), want.len(), "{name}");
     }
     names.len()
 }

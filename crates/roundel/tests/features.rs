@@ -265,7 +265,7 @@ fn a_missing_format_is_refused_by_name() {
     }
     if cfg!(not(feature = "exchange")) {
         refused(&["export", "--all", "--to", "parquet:x"], "export --to parquet:", "exchange");
-        refused(&["export", "--all", "--to", "postgres://me:pw@h/d"], "export --to postgres:", "postgres");
+        refused(&["export", "--all", "--to", "postgres://me:pw@h/d"], "export --to postgres", "postgres");
         refused(&["import", "--format", "whisper", "x"], "import --format whisper", "exchange");
         refused(&["import", "--format", "xml", "x"], "import --format xml", "exchange");
     }
@@ -273,5 +273,6 @@ fn a_missing_format_is_refused_by_name() {
         let url = "http://127.0.0.1:1";
         let words = ["query", "--promql", "up", "--url", url];
         refused(&words, &format!("a request to {url}"), "http-client");
+        refused(&words[..3], "a query of a daemon", "http-client");
     }
 }

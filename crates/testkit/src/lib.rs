@@ -1,4 +1,22 @@
 //! For tests only: Debian's `rrdtool` and `rrdcached` and other peers beside us, daemons and their clients, and what tests share.
+//!
+//! A test with a daemon, in `crates/roundel/tests`:
+//!
+//! ```ignore
+//! use testkit::Kind;
+//!
+//! #[test]
+//! fn a_daemon_keeps_an_update() {
+//!     let directory = tempfile::tempdir().unwrap();
+//!     let mut daemon = testkit::daemon!(Kind::Stripes, directory.path());
+//!     let mut client = daemon.start();
+//!     client.ask("CREATE a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:0:U RRA:AVERAGE:0.5:1:60").unwrap();
+//!     client.ask("UPDATE a.rrd 1000000010:1").unwrap();
+//!     daemon.kill();
+//!     let last = daemon.start().ask("LAST a.rrd").unwrap();
+//!     assert_eq!(last.status, 1_000_000_010);
+//! }
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -42,6 +60,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command};
 use std::sync::Once;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Where Debian keeps the libraries of this architecture: `/usr/lib/x86_64-linux-gnu`, `/usr/lib/aarch64-linux-gnu`.
 #[must_use]
@@ -59,10 +79,21 @@ pub fn faketime() -> PathBuf {
 
 /// Debian's `rrdtool` in pipe mode, in a temporary directory of its own.
 pub struct RrdTool {
-    _process: Running,
+    process: Running,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     directory: tempfile::TempDir,
+}
+
+impl Drop for RrdTool {
+    /// Lets the program end by itself: a killed one leaves the shared memory of its stopped clock.
+    fn drop(&mut self) {
+        let is_told = self.input.write_all(b"quit\n").is_ok();
+        let patience = Instant::now() + Duration::from_secs(2);
+        while is_told && self.process.ended().is_none() && Instant::now() < patience {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl RrdTool {
@@ -90,7 +121,7 @@ impl RrdTool {
         let mut command = Command::new("/usr/bin/rrdtool");
         command.arg("-").current_dir(directory.path()).env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
         let (process, input, output) = Running::piped(change(&mut command));
-        Ok(RrdTool { _process: process, input, output, directory })
+        Ok(RrdTool { process, input, output, directory })
     }
 
     /// Its working directory.

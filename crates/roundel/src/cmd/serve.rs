@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Address for rrdcached's protocol, instead of those in the configuration; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
-    /// Address for /metrics and /healthz, such as 127.0.0.1:9181; may be repeated
+    /// Address of the page, the APIs and /metrics, such as 127.0.0.1:9181; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     http: Vec<String>,
     /// What clients may do at these addresses that do not say who they are: none, read or all. Without it, all on this machine, and none

@@ -245,6 +245,8 @@ impl Sides<'_> {
         let debian = &self.0[0];
         for other in &self.0[1..] {
             let at = format!("{what}, {}", other.name);
+            // Shown if the test fails.
+            eprintln!("=== {at}: the logs of both\n{}\n=== {}\n{}", debian.log(), other.name, other.log());
             assert_eq!(same_rrds(&debian.rra, &other.rra, &other.tools), count, "{at}");
             assert_eq!(other.complaints(), debian.complaints(), "{at}: {}", other.log());
         }

@@ -67,7 +67,7 @@ fn stock_rrdtool_works_in_a_mounted_store_as_with_files() {
             READ,
             "rrdtool tune a.rrd --maximum x:9 --heartbeat y:60; rrdtool tune d/b.rrd DEL:y; rrdtool tune d/b.rrd DS:z:GAUGE:30:U:U RRA:MIN:0.5:1:7",
             READ,
-            "rrdtool dump a.rrd | rrdtool restore - r.rrd; rrdtool dump a.rrd > /tmp/$$.xml; rrdtool restore /tmp/$$.xml r.rrd; rrdtool restore -f /tmp/$$.xml r.rrd; rm /tmp/$$.xml; rrdtool dump r.rrd",
+            "rrdtool dump a.rrd | rrdtool restore - r.rrd; rrdtool dump a.rrd > ${TMPDIR:-/tmp}/$$.xml; rrdtool restore ${TMPDIR:-/tmp}/$$.xml r.rrd; rrdtool restore -f ${TMPDIR:-/tmp}/$$.xml r.rrd; rm ${TMPDIR:-/tmp}/$$.xml; rrdtool dump r.rrd",
             "rrdtool create a.rrd -O DS:x:GAUGE:30:U:U RRA:LAST:0.5:1:5; rrdtool create n.rrd --source a.rrd -s 10 DS:x:GAUGE:30:U:U RRA:AVERAGE:0.5:1:20; rrdtool dump n.rrd",
             "mv a.rrd d/a.rrd; mv d e; mkdir d; ls -1 d e; rrdtool update e/a.rrd 1000000100:1:80; rrdtool lastupdate e/a.rrd; rrdtool lastupdate d/b.rrd",
             "rm e/b.rrd; rm -r n.rrd; rmdir e; rmdir d; find . | sort; rm -r e; find . | sort; ls e",

@@ -23,7 +23,7 @@ impl RowTarget {
 }
 
 fn missing(scheme: &str, feature: &str) -> String {
-    args::feature::missing(&format!("export --to {scheme}:"), feature)
+    args::feature::missing(&format!("export --to {scheme}"), feature)
 }
 
 /// Is never called.

@@ -30,6 +30,9 @@ impl Asked {
         }
         let url = match given {
             Some(url) => url.to_owned(),
+            None if cfg!(not(feature = "http-client")) => {
+                return Err(args::feature::missing("a query of a daemon", "http-client"));
+            }
             None => address::http_here(config)?,
         };
         Server::daemon(&url, None).map(Asked::Daemon)

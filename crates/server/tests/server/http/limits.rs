@@ -28,7 +28,7 @@ fn fill(roundel: &Roundel) {
 
 fn connect(roundel: &Roundel) -> TcpStream {
     let stream = TcpStream::connect(std::fs::read_to_string(roundel.path("http")).unwrap()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(testkit::DEADLINE)).unwrap();
     stream
 }
 
