@@ -223,7 +223,7 @@ fn latest(
     references.iter().map(value).collect()
 }
 
-/// The value on the line between the rows around each reference.
+/// The value on the line between the rows around each reference. After the last row it is that one's, before the first there is none.
 fn smoothed(series: &SourceSeries, references: &[i64], lookback: i64) -> Vec<f64> {
     let lookback = lookback.max(series.lookback);
     let rows = Rows::new(
@@ -236,15 +236,10 @@ fn smoothed(series: &SourceSeries, references: &[i64], lookback: i64) -> Vec<f64
         let before = next.checked_sub(1).filter(|at| rows.times[*at] > reference.saturating_sub(lookback));
         let after = Some(next)
             .filter(|at| rows.times.get(*at).is_some_and(|time| *time <= reference.saturating_add(lookback)));
-        match (before, after) {
-            (Some(left), Some(right)) => {
-                let share =
-                    (reference - rows.times[left]) as f64 / (rows.times[right] - rows.times[left]) as f64;
-                rows.values[left] + (rows.values[right] - rows.values[left]) * share
-            }
-            (Some(at), None) | (None, Some(at)) => rows.values[at],
-            (None, None) => ABSENT,
-        }
+        let Some(left) = before else { return ABSENT };
+        let Some(right) = after else { return rows.values[left] };
+        let share = (reference - rows.times[left]) as f64 / (rows.times[right] - rows.times[left]) as f64;
+        rows.values[left] + (rows.values[right] - rows.values[left]) * share
     };
     references.iter().map(value).collect()
 }
@@ -274,8 +269,9 @@ mod tests {
             };
             assert_eq!(shown(&near), [None, Some(1.0), None, Some(2.0)], "{own} {of_query}");
             assert_eq!(shown(&far), [Some(2.0), Some(2.0), None], "{own} {of_query}");
-            let smooth = smoothed(&series, &[600, 2400, 2600], of_query);
-            assert!(smooth[..2] == [1.0, 2.0] && is_absent(smooth[2]), "{smooth:?}");
+            let smooth = smoothed(&series, &[999, 1000, 1250, 2400, 2600], of_query);
+            assert_eq!(smooth[1..4], [1.0, 1.25, 2.0]);
+            assert!(is_absent(smooth[0]) && is_absent(smooth[4]), "{smooth:?}");
         }
     }
 }
