@@ -46,8 +46,9 @@ with open(sys.argv[1], "wb", buffering=0) as file:
             os.fsync(file.fileno())
 """
 
-# As in CI: nothing is skipped, and random tests run as many seeds as in `make test`.
-SETTINGS = {"ROUNDEL_NO_SKIP": "1", "ROUNDEL_SEEDS": "0.5x"}
+# As in CI: nothing is skipped, and random tests run as many seeds as in `make test`, unless the environment says how many.
+NO_SKIP = {"ROUNDEL_NO_SKIP": "1"}
+SEEDS = {"ROUNDEL_SEEDS": "0.5x"}
 
 
 class Load:
@@ -89,9 +90,10 @@ def cases(junit):
 
 
 def environment():
-    """This process's environment without what would narrow the tests, and with our settings."""
-    narrow = ("ROUNDEL_SEED", "ROUNDEL_EXECUTABLE", "ROUNDEL_TEST_CLUSTER", "NEXTEST_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(narrow)} | SETTINGS
+    """This process's environment without what would narrow the tests or run them again."""
+    narrow = ("ROUNDEL_SEED", "ROUNDEL_EXECUTABLE", "ROUNDEL_TEST_CLUSTER")
+    kept = {name: value for name, value in os.environ.items() if name not in narrow and not name.startswith("NEXTEST_")}
+    return SEEDS | kept | NO_SKIP
 
 
 def run(arguments, directory, round_number):
@@ -211,12 +213,8 @@ def main():
         print(f"soak: this code has had its {done} rounds; --again begins anew")
     for round_number in range(done + 1, arguments.rounds + 1):
         begin = time.monotonic()
-        try:
-            with contextlib.nullcontext() if arguments.idle else Load(pathlib.Path(tempfile.mkdtemp(dir=directory))):
-                new = run(arguments, directory, round_number)
-        except Stopped as stopped:
-            print(f"\nsoak: stopped in round {round_number}; the same command goes on there", file=sys.stderr)
-            sys.exit(128 + stopped.args[0])
+        with contextlib.nullcontext() if arguments.idle else Load(pathlib.Path(tempfile.mkdtemp(dir=directory))):
+            new = run(arguments, directory, round_number)
         lines += new
         # Whole rounds only: a stopped one runs again.
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:
@@ -228,4 +226,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Stopped as stopped:
+        print("\nsoak: stopped; the same command goes on after the last finished round", file=sys.stderr)
+        sys.exit(128 + stopped.args[0])
