@@ -4,9 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::env;
-use std::process::Command;
-
 #[path = "support/axes.rs"]
 mod axes;
 
@@ -19,6 +16,7 @@ use roundel_graph::picture::limits::{Extent, limits};
 use roundel_graph::picture::options::{AxisFormatter, FontTag, Interval, Options, TimeUnit, XGrid, YGrid};
 use roundel_graph::print::TimeFormat;
 use rrd::when::calendar::Utc;
+use testkit::in_zones;
 use testkit::random::{Random, seeds};
 
 /// A value of any size.
@@ -138,7 +136,7 @@ fn check_values(debian: &mut Debian, case: &Case) -> Result<(), String> {
 #[test]
 fn vertical_axes_are_debians() {
     // Texts of times may be on this axis, too.
-    let Some(zone) = in_zones(&["UTC", "America/St_Johns"]) else { return };
+    let Some(zone) = in_zones("vertical_axes_are_debians", &["UTC", "America/St_Johns"]) else { return };
     let mut debian = Debian::start(&zone);
     let mut wrong = Vec::new();
     for seed in seeds(250) {
@@ -364,8 +362,6 @@ fn times_of_any_grid_come_to_an_end() {
 
 /// Zones whose clocks change at odd times, and one that never does.
 const ZONES: &[&str] = &["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
-/// Environment variable that names the zone of a run.
-const ZONE: &str = "AXIS_ORACLE_ZONE";
 
 fn every(random: &mut Random, seconds_min: i64) -> Interval {
     let units = [
@@ -427,27 +423,6 @@ fn check_times(debian: &mut Debian, case: &Case) -> Result<(), String> {
     same_times(&horizontal::plan(&input), case, &drawn)
 }
 
-/// Runs the test that calls it again in each of these time zones, which also this process computes with.
-///
-/// Returns the zone in the process in which the test is to run.
-fn in_zones(zones: &[&str]) -> Option<String> {
-    if let Ok(zone) = env::var(ZONE) {
-        return Some(zone);
-    }
-    let name = std::thread::current().name().expect("a test is a thread with its name").to_owned();
-    for zone in zones {
-        let run = Command::new(env::current_exe().unwrap())
-            .args(["--exact", &name, "--nocapture"])
-            .env("TZ", zone)
-            .env(ZONE, zone)
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{zone}: {}", String::from_utf8_lossy(&run.stderr));
-        assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"), "{zone}: {name} did not run");
-    }
-    None
-}
-
 fn ask(zone: &str) {
     let mut debian = Debian::start(zone);
     let mut wrong = Vec::new();
@@ -467,7 +442,7 @@ fn ask(zone: &str) {
 
 #[test]
 fn horizontal_axes_are_debians() {
-    if let Some(zone) = in_zones(&ZONES) {
+    if let Some(zone) = in_zones("horizontal_axes_are_debians", ZONES) {
         ask(&zone);
     }
 }

@@ -5,9 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::env;
 use std::fmt::Debug;
-use std::process::Command;
 
 use roundel_localtime::Local;
 use rrd::when::at::{AtError, TimeSpec, range, resolve};
@@ -18,8 +16,6 @@ mod random;
 use random::Random;
 
 const ZONES: &[&str] = &["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
-/// The zone, set for the runs that compare.
-const ZONE: &str = "AT_ORACLE_ZONE";
 /// Earlier times are refused: ten years.
 const FIRST: i64 = 3600 * 24 * 365 * 10;
 
@@ -281,17 +277,7 @@ fn ask(zone: &str) {
 
 #[test]
 fn times_are_read_as_rrdtool_reads_them() {
-    if let Ok(zone) = env::var(ZONE) {
-        return ask(&zone);
-    }
-    for zone in ZONES {
-        let run = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "times_are_read_as_rrdtool_reads_them", "--nocapture"])
-            .env("TZ", zone)
-            .env(ZONE, zone)
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{zone}: {}", String::from_utf8_lossy(&run.stderr));
-        assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"), "{zone}: the test did not run");
+    if let Some(zone) = testkit::in_zones("times_are_read_as_rrdtool_reads_them", ZONES) {
+        ask(&zone);
     }
 }

@@ -39,6 +39,7 @@ mod skip;
 pub mod stale;
 pub mod svg;
 mod wait;
+mod zones;
 
 pub use bindings::{Bindings, Exported};
 pub use client::{Answer, Client};
@@ -55,6 +56,7 @@ pub use shake::{shake, shaken};
 pub use share::Share;
 pub use skip::skip;
 pub use wait::{DEADLINE, wait_for, wait_until};
+pub use zones::in_zones;
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
