@@ -129,13 +129,13 @@ const NEEDY_CONFIGS: [NeedyConfig; 8] = [
     },
     NeedyConfig {
         text: "[[sink]]\nto = 'parquet:/x'\n",
-        subject: if cfg!(feature = "exchange") { "the target parquet:" } else { "[[sink]]" },
+        subject: if cfg!(feature = "exchange") { "the target parquet" } else { "[[sink]]" },
         feature: if cfg!(feature = "exchange") { "arrow" } else { "exchange" },
         is_built: cfg!(all(feature = "arrow", feature = "exchange")),
     },
     NeedyConfig {
         text: "[[sink]]\nto = 'postgres://me@127.0.0.1/history'\n",
-        subject: if cfg!(feature = "exchange") { "the target postgres:" } else { "[[sink]]" },
+        subject: if cfg!(feature = "exchange") { "the target postgres" } else { "[[sink]]" },
         feature: if cfg!(feature = "exchange") { "postgres" } else { "exchange" },
         is_built: cfg!(feature = "postgres"),
     },
@@ -264,7 +264,7 @@ fn a_missing_format_is_refused_by_name() {
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), "kept");
     }
     if cfg!(not(feature = "exchange")) {
-        refused(&["export", "--all", "--to", "parquet:x"], "export --to parquet:", "exchange");
+        refused(&["export", "--all", "--to", "parquet:x"], "export --to parquet", "exchange");
         refused(&["export", "--all", "--to", "postgres://me:pw@h/d"], "export --to postgres", "postgres");
         refused(&["import", "--format", "whisper", "x"], "import --format whisper", "exchange");
         refused(&["import", "--format", "xml", "x"], "import --format xml", "exchange");
