@@ -5,6 +5,7 @@ use std::path::Path;
 use testkit::{Kafka, free_port, http_get, http_post_form, wait_until};
 
 use super::server::{CREATE, Server};
+use super::spool::pause;
 
 /// RRDs of many directories, so of all partitions.
 const DIRECTORIES: usize = 24;
@@ -137,7 +138,7 @@ fn two_nodes_answer_as_one_server_and_replace_each_other() {
     check_all(&b, 3);
 
     // One is stopped for a while, and what it believes when it wakes up does no harm.
-    a.signal(testkit::Signal::STOP);
+    pause(&a, parent.path());
     wait_until("the other to lead everything", || {
         let answer = b.client().ask("CLUSTER").unwrap();
         answer.lines.iter().filter(|line| line.contains(" leader b ")).count() == 8

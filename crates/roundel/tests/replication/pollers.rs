@@ -8,6 +8,7 @@ use super::cluster::{are_well, node};
 use super::held::HeldAnswers;
 use super::server::Server;
 use super::snmpd::Snmpd;
+use super::spool::pause;
 
 /// Devices, of many directories.
 const DEVICES: u64 = 12;
@@ -65,7 +66,7 @@ fn each_device_is_polled_by_the_node_that_leads_and_by_no_paused_one() {
     // Answers reach the paused one while another polls. Written when it wakes up, they would be late and refused.
     held.hold();
     wait_until("answers on their way", || held.count() > 0);
-    b.signal(testkit::Signal::STOP);
+    pause(&b, parent.path());
     wait_until("the first to poll all", || metric(ports[0], "devices") == DEVICES);
     wait_for_polls(&a);
     held.release();

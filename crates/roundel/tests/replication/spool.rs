@@ -35,6 +35,13 @@ impl Outage {
     }
 }
 
+/// Pauses a node over a log in a directory, at a moment when it does not write there: one that is paused with the lock of a partition
+/// keeps all others from writing to that partition.
+pub fn pause(node: &Server, parent: &Path) {
+    let _outage = Outage::begin(&parent.join("log"));
+    node.signal(testkit::Signal::STOP);
+}
+
 /// A node over the log that these lines say, which acknowledges from its spool, and its port for HTTP.
 fn spooling_over(parent: &Path, name: &str, log: &str) -> (Server, u16) {
     let log = format!("ack = 'spool'\nspool_bytes = '100 MB'\n{log}");
