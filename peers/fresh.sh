@@ -53,7 +53,8 @@ mkdir -p "$root/root/.rustup" "$root/usr/local/go"
 git clone -q "$repository" "$root/root/roundel"
 
 # Mounts and processes are in namespaces of their own and vanish with the command.
-export root command
+# npm and pip do not trust the system's authorities, unless this machine tells them to: a proxy may be one.
+export root command authorities=/etc/ssl/certs/ca-certificates.crt
 goroot=$(go env GOROOT) rustup=${RUSTUP_HOME:-$HOME/.rustup} unshare --mount --propagation private --pid --fork --kill-child sh -euc '
   for directory in dev sys; do mount --rbind /$directory "$root/$directory"; done
   mount -t proc proc "$root/proc"
@@ -61,6 +62,7 @@ goroot=$(go env GOROOT) rustup=${RUSTUP_HOME:-$HOME/.rustup} unshare --mount --p
   mount --bind "$rustup" "$root/root/.rustup"
   exec chroot "$root" env -i HOME=/root TERM=dumb RUSTUP_AUTO_INSTALL=0 ${http_proxy:+http_proxy="$http_proxy"} \
     ${https_proxy:+https_proxy="$https_proxy"} ${no_proxy:+no_proxy="$no_proxy"} \
+    ${NODE_EXTRA_CA_CERTS:+NODE_EXTRA_CA_CERTS="$authorities"} ${PIP_CERT:+PIP_CERT="$authorities"} \
     PATH=/usr/local/go/bin:/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     sh -c "cd /root/roundel && $command"' >>"$target/fresh.log" 2>&1 || fail "failed: $command; see $target/fresh.log, and $root"
 tail -5 "$target/fresh.log"
