@@ -39,6 +39,9 @@ cp -r /etc/apt/apt.conf.d /etc/apt/sources.list* "$root/etc/apt/"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
   [ ! -e "$file" ] || cp -L --parents "$file" "$root"
 done
+# The authorities that this machine trusts in addition; Java's list is made of them when it is installed.
+cp -rT /usr/local/share/ca-certificates "$root/usr/local/share/ca-certificates"
+chroot "$root" update-ca-certificates >>"$target/fresh.log" 2>&1
 [ ! -e "$cargo_home/config.toml" ] || cp "$cargo_home/config.toml" "$root/root/.cargo/"
 for file in .npmrc .m2/settings.xml .config/pip/pip.conf .config/go/env; do
   [ ! -e "$HOME/$file" ] || (cd "$HOME" && cp --parents "$file" "$root/root")
