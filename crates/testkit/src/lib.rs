@@ -62,8 +62,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command};
 use std::sync::Once;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Where Debian keeps the libraries of this architecture: `/usr/lib/x86_64-linux-gnu`, `/usr/lib/aarch64-linux-gnu`.
 #[must_use]
@@ -81,7 +79,7 @@ pub fn faketime() -> PathBuf {
 
 /// Debian's `rrdtool` in pipe mode, in a temporary directory of its own.
 pub struct RrdTool {
-    process: Running,
+    _process: Running,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     directory: tempfile::TempDir,
@@ -90,10 +88,9 @@ pub struct RrdTool {
 impl Drop for RrdTool {
     /// Lets the program end by itself: a killed one leaves the shared memory of its stopped clock.
     fn drop(&mut self) {
-        let is_told = self.input.write_all(b"quit\n").is_ok();
-        let patience = Instant::now() + Duration::from_secs(2);
-        while is_told && self.process.ended().is_none() && Instant::now() < patience {
-            thread::sleep(Duration::from_millis(1));
+        if self.input.write_all(b"quit\n").is_ok() {
+            // Until the program has closed its output, which it does when it ends.
+            io::copy(&mut self.output, &mut io::sink()).ok();
         }
     }
 }
@@ -123,7 +120,7 @@ impl RrdTool {
         let mut command = Command::new("/usr/bin/rrdtool");
         command.arg("-").current_dir(directory.path()).env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
         let (process, input, output) = Running::piped(change(&mut command));
-        Ok(RrdTool { process, input, output, directory })
+        Ok(RrdTool { _process: process, input, output, directory })
     }
 
     /// Its working directory.
